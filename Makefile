@@ -1,0 +1,50 @@
+# Every target works in a fresh clone: the first one to run sets up .venv, later ones find it ready.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench soak docs format lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+$(READY): pyproject.toml uv.lock scripts/bootstrap.py
+	@$(PYTHON) scripts/bootstrap.py
+	@touch $@
+
+setup: $(READY) ## only set up: virtual environment, locked dependencies, Java if there is none
+
+run: $(READY) ## show what Situ does, on the example project
+	@scripts/show.sh
+
+test: $(READY) ## all tests but the long ones
+	@$(BIN)/pytest
+
+check: $(READY) ## formatting, lint, types, import rules
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(READY) ## benchmarks; results go to the documentation
+	@$(BIN)/python -m benchmarks
+
+soak: $(READY) ## the long tests: hours of generated and hostile input
+	@HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak
+
+docs: $(READY) ## the documentation, into site/
+	@if [ -f scripts/generate_docs.py ]; then $(BIN)/python scripts/generate_docs.py; fi
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
+format: $(READY) ## format the code and fix what can be fixed safely
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: $(READY) ## resolve the dependencies again
+	@$(BIN)/uv lock --upgrade
+
+clean: ## remove everything that can be made again
+	rm -rf .venv .bootstrap.lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache site dist

@@ -1,0 +1,37 @@
+"""What all tests share: one Spark session for the whole run, and how much hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The same examples in every run, so that a failure is a change and not a draw of luck; `soak` looks for new ones.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile(
+    "soak", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session, started by the first test that asks: a run without such tests starts no Java."""
+    from situ.pipeline.session import open_session
+
+    session = open_session(app="situ-tests")
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
