@@ -36,7 +36,7 @@ soak: $(READY) ## the long tests: hours of generated and hostile input
 
 docs: $(READY) ## the documentation, into site/
 	@if [ -f scripts/generate_docs.py ]; then $(BIN)/python scripts/generate_docs.py; fi
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "documentation: site/index.html"
 
 format: $(READY) ## format the code and fix what can be fixed safely
