@@ -26,7 +26,7 @@ check: $(READY) ## formatting, lint, types, import rules
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 bench: $(READY) ## benchmarks; results go to the documentation
 	@$(BIN)/python -m benchmarks
