@@ -1,0 +1,1 @@
+"""What users and benchmarks need to try a project without its real producers and consumers."""
