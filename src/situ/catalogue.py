@@ -1,0 +1,472 @@
+"""The catalogue of codes: every problem Situ can report, each said once.
+
+Prefixes: ``P`` project and command line, ``X`` expressions, ``E`` envelope and decoding, ``D``
+deployment, ``N`` engines, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
+or command, 2xx warn, 7xx are dead letters. A code is never reused for something else.
+
+The reference page of all codes is generated from this module.
+"""
+
+from __future__ import annotations
+
+from situ.errors import Code, Severity
+
+CODES: dict[str, Code] = {}
+
+
+def _define(
+    code: str,
+    title: str,
+    message: str,
+    hint: str = "",
+    otherwise: str = "",
+    severity: Severity = Severity.ERROR,
+    **parameters: type,
+) -> Code:
+    if code in CODES:
+        raise ValueError(f"{code} is defined twice")
+    entry = Code(code, severity, title, message, hint, otherwise, parameters)
+    CODES[code] = entry
+    return entry
+
+
+# ── project folder and documents ──────────────────────────────────────────────────────────────────
+
+YAML_SYNTAX = _define(
+    "P102",
+    "YAML syntax",
+    "This is not valid YAML: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+UNKNOWN_KEY = _define(
+    "P103",
+    "unknown key",
+    "There is no key `{key}` here.",
+    "Did you mean {nearest}?",
+    "The keys known here are {known}.",
+    key=str,
+    nearest=tuple,
+    known=tuple,
+)
+MISSING_KEY = _define(
+    "P104",
+    "missing key",
+    "The key `{key}` is missing {where}.",
+    "Add a line `{key}: …`.",
+    key=str,
+    where=str,
+)
+WRONG_KIND = _define(
+    "P105",
+    "wrong kind of value",
+    "Expected {expected}, found {found}.",
+    "{remedy}",
+    expected=str,
+    found=str,
+    remedy=str,
+)
+NAME_TWICE = _define(
+    "P106",
+    "name twice",
+    "The key `{name}` is here twice; the first is in line {line}.",
+    "Rename one of the two or take it out; nothing is merged.",
+    name=str,
+    line=int,
+)
+NOT_USED = _define(
+    "P107",
+    "YAML feature that is not used",
+    "Project files do not use {feature}.",
+    "{remedy}",
+    feature=str,
+    remedy=str,
+)
+DOCUMENT_TOO_LARGE = _define(
+    "P108",
+    "document too large or too deep",
+    "The document is too {much}: more than {most} {unit}.",
+    "{remedy}",
+    much=str,
+    most=int,
+    unit=str,
+    remedy=str,
+)
+ENVIRONMENT_UNSET = _define(
+    "P109",
+    "environment variable not set",
+    "The environment variable `{name}` is not set.",
+    "Set it before starting, as in `export {name}=…`; a `${{` that is meant literally is written `$${{`.",
+    name=str,
+)
+NOT_UTF8 = _define(
+    "P110",
+    "text that is not UTF-8",
+    "The text is not UTF-8: byte {byte} has no meaning here.",
+    "It looks like {likely}: save it as UTF-8.",
+    "Save the file as UTF-8.",
+    byte=str,
+    likely=str,
+)
+UNKNOWN_VERSION = _define(
+    "P111",
+    "unknown version of a file",
+    "This file says version {found}, this release reads version {known}.",
+    "Write `version: {known}`, or use a release that reads the file.",
+    found=str,
+    known=int,
+)
+JSON_SYNTAX = _define(
+    "P112",
+    "JSON syntax",
+    "This is not valid JSON: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+BAD_REFERENCE = _define(
+    "P113",
+    "reference to the environment that is none",
+    "`{found}` is no reference to the environment.",
+    "A reference is written `${{NAME}}` with letters, digits and `_`; a `${{` that is meant literally is written `$${{`.",
+    found=str,
+)
+BAD_CHARACTER = _define(
+    "P114",
+    "character that is not allowed",
+    "The character {character} is not allowed here.",
+    "Take it out, or write it as an escape in double quotes.",
+    character=str,
+)
+NUMBER_OUT_OF_RANGE = _define(
+    "P115",
+    "number out of range",
+    "The number `{number}` is not finite or too large to compute with.",
+    "Write a number below 1e308 in size and of at most 400 digits.",
+    number=str,
+)
+TOO_MANY_PROBLEMS = _define(
+    "P116",
+    "too many problems",
+    "There are {most} problems and more in this document; what follows was not read.",
+    "Is it a file of this kind? Otherwise mend these first.",
+    most=int,
+)
+ONE_DOCUMENT = _define(
+    "P117",
+    "more than one document",
+    "A second document begins here; a file holds one.",
+    "Take out the line `---`, or move what follows to a file of its own.",
+)
+KEY_NOT_TEXT = _define(
+    "P118",
+    "key that is not text",
+    "A key must be text, found {found}.",
+    "Put the key in quotes if it is meant as a name.",
+    found=str,
+)
+NOT_A_CHOICE = _define(
+    "P119",
+    "not one of the choices",
+    "`{found}` is not possible here.",
+    "Did you mean {nearest}?",
+    "Possible are {choices}.",
+    found=str,
+    nearest=tuple,
+    choices=tuple,
+)
+
+BAD_QUANTITY = _define(
+    "P121",
+    "not a quantity",
+    "`{text}` is no {what}.",
+    "{remedy}",
+    text=str,
+    what=str,
+    remedy=str,
+)
+
+# ── expressions ────────────────────────────────────────────────────────────────────────────────────
+
+SYNTAX = _define(
+    "X101",
+    "syntax of an expression",
+    "This is not an expression: {found} is unexpected here.",
+    "Expressions are written as in SQL: `at.x < 5 m AND name LIKE 'a%'`; text stands in single quotes.",
+    found=str,
+)
+NOT_IN_LANGUAGE = _define(
+    "X107",
+    "not allowed here",
+    "{found} is not allowed here.",
+    "Only the operators and functions of the expression language can be used: see the reference of functions.",
+    found=str,
+)
+TOO_LARGE = _define(
+    "X108",
+    "expression too large",
+    "The expression is too large: more than {limit} {what}.",
+    "Split it into several, or raise the limit under `limits:` in situ.yaml.",
+    what=str,
+    limit=int,
+)
+
+# ── types and units ────────────────────────────────────────────────────────────────────────────────
+
+UNKNOWN_TYPE = _define(
+    "INT101",
+    "unknown type",
+    "There is no type `{name}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `types:` or `events:` in a file of types/, or use a built-in one such as `double` or `string`.",
+    name=str,
+    nearest=tuple,
+)
+SUPERTYPE_CYCLE = _define(
+    "INT102",
+    "supertype cycle",
+    "`{name}` is a supertype of itself: {cycle}.",
+    "Take one of these supertypes out.",
+    name=str,
+    cycle=str,
+)
+CONFLICTING_ATTRIBUTE = _define(
+    "INT103",
+    "conflicting inherited attribute",
+    "`{attribute}` of `{name}` is {found}, but {above} has {expected}.",
+    "{remedy}",
+    name=str,
+    attribute=str,
+    found=str,
+    above=str,
+    expected=str,
+    remedy=str,
+)
+CONTAINS_ITSELF = _define(
+    "INT104",
+    "struct contains itself",
+    "`{name}` contains itself: {way}.",
+    "Values are trees: hold an identifier of the other instead, or take this attribute out.",
+    name=str,
+    way=str,
+)
+UNKNOWN_UNIT = _define(
+    "INT105",
+    "unknown unit",
+    "There is no unit `{unit}`.",
+    "Did you mean {nearest}?",
+    "Physical units are written as `m`, `km/h`, `kg*m^2`, `°C`; declare others under `units:`, as in `units: {{EUR: currency}}`.",
+    unit=str,
+    nearest=tuple,
+)
+DECLARED_TWICE = _define(
+    "INT106",
+    "declared twice",
+    "{what} `{name}` is declared twice; the first is at {first}.",
+    "Rename one of the two or take it out.",
+    what=str,
+    name=str,
+    first=str,
+)
+TOO_MANY_PATHS = _define(
+    "INT108",
+    "too many paths in a type",
+    "`{name}` has {found} places for a value, subtypes counted; at most {most} are possible.",
+    "Split it, or declare attributes with types that have fewer subtypes.",
+    name=str,
+    found=str,
+    most=int,
+)
+TYPE_SYNTAX = _define(
+    "INT109",
+    "syntax of a type",
+    "{found} is unexpected here; expected {expected}.",
+    "Attributes are written `[optional] TYPE [UNIT]`, as in `double m`, `optional [Line]`, `decimal(18,2) EUR`; "
+    "types `Name: {{…}}` or `Name(Super, Other): {{…}}`.",
+    found=str,
+    expected=str,
+)
+BAD_NAME = _define(
+    "INT110",
+    "bad or reserved name",
+    "`{name}` cannot be the name of {what}: {reason}.",
+    "{remedy}",
+    name=str,
+    what=str,
+    reason=str,
+    remedy=str,
+)
+BAD_DEFAULT = _define(
+    "INT111",
+    "default does not fit",
+    "The default of `{attribute}` does not fit its type `{type}`.",
+    "Write the default as it would stand in an event.",
+    attribute=str,
+    type=str,
+)
+UNIT_NOT_POSSIBLE = _define(
+    "INT112",
+    "unit not possible here",
+    "A value of type `{type}` cannot have the unit `{unit}`.",
+    "{remedy}",
+    type=str,
+    unit=str,
+    remedy=str,
+)
+TYPE_LIMIT = _define(
+    "INT113",
+    "types too large",
+    "{what} `{name}`: more than {most}.",
+    "Split or flatten it: no realistic data needs this many.",
+    what=str,
+    name=str,
+    most=int,
+)
+BAD_SUPERTYPE = _define(
+    "INT114",
+    "not possible as supertype",
+    "`{name}` cannot have the supertype `{above}`: {reason}.",
+    "A struct extends structs; a named primitive such as `TagId(string): {{}}` is based on exactly one primitive and has no attributes.",
+    name=str,
+    above=str,
+    reason=str,
+)
+
+# ── envelope and decoding ──────────────────────────────────────────────────────────────────────────
+
+NOT_JSON = _define(
+    "E701",
+    "not JSON",
+    "This is not JSON{place}: {reason}.",
+    "Events are JSON in UTF-8; text stands in double quotes, numbers are finite, each key stands once.",
+    reason=str,
+    place=str,
+)
+NO_CLOUDEVENT = _define(
+    "E702",
+    "no CloudEvent",
+    "This is no CloudEvent: `{attribute}` {reason}.",
+    "{remedy}",
+    "An event has specversion, id, source and type, and usually time and data, as CloudEvents 1.0 says.",
+    attribute=str,
+    reason=str,
+    remedy=str,
+)
+FROM_THE_FUTURE = _define(
+    "E703",
+    "from the future",
+    "The event says {time}, but was received at {received}, more than {ahead} before that.",
+    "Set the producer's clock, or allow more under `limits: {{ahead: …}}` in situ.yaml.",
+    time=str,
+    received=str,
+    ahead=str,
+)
+EVENT_LIMIT = _define(
+    "E704",
+    "event too large",
+    "This is too large: more than {most} {what}.",
+    "Split it, or send a reference to large data instead of the data; sizes are set under `limits:` in situ.yaml.",
+    what=str,
+    most=int,
+)
+
+# ── values of declared types ───────────────────────────────────────────────────────────────────────
+
+UNKNOWN_EVENT_TYPE = _define(
+    "INT701",
+    "unknown event type",
+    "There is no event type `{type}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `events:` in a file of types/.",
+    type=str,
+    nearest=tuple,
+)
+VALUE_UNFIT = _define(
+    "INT703",
+    "value does not fit its declared type",
+    "`{path}` is {found}, expected `{expected}`.",
+    "{remedy}",
+    "Send a value of the declared type, or change the declaration.",
+    path=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+REQUIRED_MISSING = _define(
+    "INT707",
+    "required attribute missing",
+    "`{path}` of type `{type}` is missing or null.",
+    "Send it, or declare it `optional` or with a default.",
+    path=str,
+    type=str,
+)
+EXTRA_ATTRIBUTE = _define(
+    "INT708",
+    "undeclared attribute",
+    "`{path}` is not declared in `{type}`.",
+    "Did you mean {nearest}?",
+    "Declare it, leave it out, or set `defaults: {{extra: drop}}` in situ.yaml.",
+    path=str,
+    type=str,
+    nearest=tuple,
+)
+NOT_A_SUBTYPE = _define(
+    "INT709",
+    "$type is unknown or no subtype",
+    "`{path}` is {found}, which is no subtype of `{type}`.",
+    "Did you mean {nearest}?",
+    "Name a declared subtype, or leave `$type` out.",
+    path=str,
+    found=str,
+    type=str,
+    nearest=tuple,
+)
+UNKNOWN_NAME = _define(
+    "X102",
+    "unknown name",
+    "There is no {kind} `{name}` here.",
+    "Did you mean {nearest}?",
+    "{instead}",
+    kind=str,
+    name=str,
+    nearest=tuple,
+    instead=str,
+)
+WRONG_TYPE = _define(
+    "X103",
+    "types do not fit",
+    "{what}: found {found}, expected {expected}.",
+    "{remedy}",
+    what=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+WRONG_UNIT = _define(
+    "X104",
+    "units do not fit",
+    "{what}: {found} and {expected} do not go together.",
+    "{remedy}",
+    what=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+ALWAYS_FAILS = _define(
+    "X105",
+    "always fails",
+    "This fails whatever the event: {reason}.",
+    "A value that cannot be computed would make a dead letter of every event; correct the constant.",
+    reason=str,
+)
+WRONG_CALL = _define(
+    "X106",
+    "function called wrongly",
+    "`{name}` cannot be called like this: {reason}.",
+    "It is called as {forms}.",
+    "See the reference of functions.",
+    name=str,
+    reason=str,
+    forms=tuple,
+)

@@ -1,0 +1,255 @@
+"""Making operands meet: one type and one unit for values that are compared, added or chosen between.
+
+Literals bend to what stands beside them, exactly and rounded once; everything else only widens, int → long → decimal or
+double, and takes on another unit of the same dimension by a :class:`~situ.expr.tree.Coerce`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from situ.catalogue import WRONG_TYPE, WRONG_UNIT
+from situ.errors import Location, Problem
+from situ.expr.runtime import LONG_MAX, LONG_MIN
+from situ.expr.syntax import Locate
+from situ.expr.tree import NULL, Coerce, Literal, Node
+from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, Decimal, Primitive, Struct, Type, is_subtype, plain
+from situ.units import NO_UNIT, IncompatibleUnits, Unit, Units, conversion
+
+
+class Mismatch(Exception):
+    """Two things do not fit; carries the problem for the place it is found at."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def is_number(type: Type) -> bool:
+    return plain(type) in (INT, LONG, DOUBLE) or isinstance(plain(type), Decimal)
+
+
+def exact_value(literal: Literal) -> Fraction:
+    """The number as it was written: a double literal stands for the shortest decimal that reads as it."""
+    if isinstance(literal.value, float):
+        return Fraction(repr(literal.value))
+    return Fraction(literal.value)
+
+
+def decimal_type(value: Fraction) -> Decimal | None:
+    """The smallest decimal type that holds the number exactly, if there is one."""
+    scale = 0
+    while value.denominator != 1 and scale <= MOST_DIGITS:
+        value, scale = value * 10, scale + 1
+    digits = max(len(str(abs(value.numerator))), scale)
+    return Decimal(max(digits, 1), scale) if value.denominator == 1 and digits <= MOST_DIGITS else None
+
+
+def widest(types: Sequence[Type]) -> Type | None:
+    """The number type all of these widen to, or None if a decimal would need too many digits."""
+    plains = [plain(type) for type in types]
+    if DOUBLE in plains:
+        return DOUBLE
+    decimals = [p if isinstance(p, Decimal) else Decimal(10 if p == INT else 19, 0) for p in plains]
+    if any(isinstance(p, Decimal) for p in plains):
+        scale = max(d.scale for d in decimals)
+        whole = max(d.precision - d.scale for d in decimals)
+        return Decimal(whole + scale, scale) if whole + scale <= MOST_DIGITS else None
+    return LONG if LONG in plains else INT
+
+
+class Meeting:
+    """Brings nodes together for one operation, ``what``; every problem names it."""
+
+    def __init__(self, what: str, locate: Locate, units: Units) -> None:
+        self.what, self.locate, self.units = what, locate, units
+
+    def meet(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """The nodes in one common type and unit; :class:`Mismatch` if there is none."""
+        type = self.common_type(nodes)
+        unit = self.common_unit(nodes) if is_number(type) else NO_UNIT
+        if is_number(type) and plain(type) != DOUBLE and self._needs_conversion(nodes, unit):
+            type = DOUBLE
+        return tuple(self.coerce(node, type, unit) for node in nodes)
+
+    def common_type(self, nodes: Sequence[Node]) -> Type:
+        firm = [node for node in nodes if not isinstance(node, Literal)]
+        literals = [node for node in nodes if isinstance(node, Literal) and node.type != NULL]
+        if any(plain(node.type) == DURATION for node in nodes):
+            return DURATION
+        known = [*firm, *literals]
+        if not known:
+            return NULL
+        if all(is_number(node.type) for node in known):
+            return self._common_number(firm, literals)
+        first = known[0]
+        for node in known[1:]:
+            if plain(node.type) == plain(first.type) or is_subtype(node.type, first.type):
+                continue
+            if is_subtype(first.type, node.type):
+                first = node
+                continue
+            raise self.wrong_type(node, first.type)
+        return first.type if isinstance(plain(first.type), Struct) else plain(first.type)
+
+    def _common_number(self, firm: Sequence[Node], literals: Sequence[Literal]) -> Type:
+        types: list[Type] = [node.type for node in firm] or [node.type for node in literals]
+        for literal in literals if firm else ():
+            exact = exact_value(literal)
+            if any(isinstance(plain(type), Decimal) for type in types) and (needed := decimal_type(exact)):
+                types.append(needed)
+            elif exact.denominator != 1:
+                types.append(DOUBLE)
+            else:
+                types.append(literal.type)
+        result = widest(types)
+        if result is None:
+            raise Mismatch(
+                WRONG_TYPE(
+                    self.at(firm[0] if firm else literals[0]),
+                    what=self.what,
+                    found="decimals of " + ", ".join(str(type) for type in types),
+                    expected=f"decimals that have {MOST_DIGITS} digits together",
+                    remedy="Make one of them smaller with to_decimal(x, digits, digits after the point).",
+                )
+            )
+        return result
+
+    def common_unit(self, nodes: Sequence[Node]) -> Unit:
+        """The unit of the first value that has one; a number without unit takes it on only if it is a literal."""
+        firm = [node for node in nodes if not isinstance(node, Literal)]
+        with_unit = [node for node in (*firm, *nodes) if node.unit != NO_UNIT]
+        if not with_unit:
+            return NO_UNIT
+        unit = with_unit[0].unit
+        for node in firm:
+            if node.unit == NO_UNIT:
+                raise self.wrong_unit(node, unit)
+        return unit
+
+    def _needs_conversion(self, nodes: Sequence[Node], unit: Unit) -> bool:
+        return any(not isinstance(node, Literal) and node.unit not in (unit, NO_UNIT) for node in nodes)
+
+    def coerce(self, node: Node, type: Type, unit: Unit = NO_UNIT) -> Node:
+        """The node as a value of ``type`` in ``unit``; :class:`Mismatch` if it cannot be one."""
+        if isinstance(node, Literal):
+            return self._bend(node, type, unit)
+        if not is_number(type) or not is_number(node.type):
+            if plain(node.type) != plain(type) and not is_subtype(node.type, type):
+                raise self.wrong_type(node, type)
+            return node
+        scale, offset = self._conversion(node, unit)
+        if plain(node.type) == plain(type) and (scale, offset) == (1, 0):
+            return node
+        if widest((node.type, type)) != plain(type):
+            raise self.wrong_type(node, type)
+        return Coerce(node, plain(type), unit, float(scale), float(offset), span=node.span)
+
+    def _conversion(self, node: Node, unit: Unit) -> tuple[Fraction, Fraction]:
+        if node.unit == unit:
+            return Fraction(1), Fraction(0)
+        if unit == NO_UNIT or node.unit == NO_UNIT:
+            raise self.wrong_unit(node, unit)
+        try:
+            return conversion(node.unit, unit)
+        except IncompatibleUnits:
+            raise self.wrong_unit(node, unit) from None
+
+    def _bend(self, literal: Literal, type: Type, unit: Unit) -> Literal:
+        if literal.value is None:
+            return replace(literal, type=plain(type), unit=unit)
+        if plain(type) == DURATION and plain(literal.type) != DURATION:
+            return self._duration(literal)
+        if not is_number(type) or not is_number(literal.type):
+            if plain(literal.type) != plain(type):
+                raise self.wrong_type(literal, type)
+            return literal
+        value = exact_value(literal)
+        if literal.unit != NO_UNIT:
+            scale, offset = self._conversion(literal, unit)
+            value = value * scale + offset
+        made = _number(value, plain(type))
+        if made is None:
+            raise self.wrong_type(literal, type)
+        return replace(literal, value=made, type=plain(type), unit=unit)
+
+    def _duration(self, literal: Literal) -> Literal:
+        if not is_number(literal.type):
+            raise self.wrong_type(literal, DURATION)
+        seconds = self.units.parse("s")
+        if literal.unit.dimension != seconds.dimension:
+            raise Mismatch(
+                WRONG_UNIT(
+                    self.at(literal),
+                    what=self.what,
+                    found=f"a number in {literal.unit}" if literal.unit.factors else "a number without unit",
+                    expected="a duration",
+                    remedy="Write the unit of time behind the number: `5 s`, `10 min`, `2 h`.",
+                )
+            )
+        scale, _ = conversion(literal.unit, seconds)
+        micros = round(exact_value(literal) * scale * 1_000_000)
+        if not LONG_MIN < micros <= LONG_MAX:
+            raise self.wrong_type(literal, DURATION)
+        return replace(literal, value=dt.timedelta(microseconds=micros), type=DURATION, unit=NO_UNIT)
+
+    # ── problems ──
+
+    def at(self, node: Node) -> Location:
+        start, end = node.span
+        return self.locate(start, end - start)
+
+    def wrong_type(self, node: Node, expected: Type) -> Mismatch:
+        remedy = ""
+        if plain(node.type) == Primitive("string") and str(plain(expected)) in ("timestamp", "date", "duration"):
+            word = str(plain(expected)).upper()
+            remedy = f"Write {word} before the text: {word} '…'."
+        elif plain(node.type) == Primitive("string") and is_number(expected):
+            remedy = "Numbers stand without quotes; to_double(text) reads a number from text."
+        return Mismatch(
+            WRONG_TYPE(self.at(node), what=self.what, found=str(node.type), expected=str(expected), remedy=remedy)
+        )
+
+    def wrong_unit(self, node: Node, expected: Unit) -> Mismatch:
+        found = f"a value in {node.unit}" if node.unit.factors else "a value without unit"
+        wanted = f"one in {expected}" if expected.factors else "one without unit"
+        if node.unit.labels or expected.labels:
+            remedy = "Labels such as currencies convert only by a function that says how."
+        elif node.unit.factors and expected.factors:
+            remedy = "They measure different things; compare values of one dimension."
+        else:
+            remedy = "Declare the unit of the attribute without one, or divide by `1 [unit]` to get a plain number."
+        return Mismatch(WRONG_UNIT(self.at(node), what=self.what, found=found, expected=wanted, remedy=remedy))
+
+
+def widen(node: Node, type: Type) -> Node:
+    """The node in a wider number type; the caller knows that it is one."""
+    if plain(node.type) == type:
+        return node
+    if isinstance(node, Literal):
+        return replace(node, value=None if node.value is None else _number(exact_value(node), type), type=type)
+    return Coerce(node, type, node.unit, span=node.span)
+
+
+def _number(value: Fraction, type: Type) -> float | int | decimal.Decimal | None:
+    """The number in a type, if it is one of its values: rounded once for doubles, exact for all others."""
+    match type:
+        case Primitive(name="double"):
+            try:
+                return value.numerator / value.denominator
+            except OverflowError:
+                return None
+        case Decimal(precision=precision, scale=scale):
+            shifted = value * 10**scale
+            if shifted.denominator != 1 or len(str(abs(shifted.numerator))) > precision:
+                return None
+            return decimal.Decimal(shifted.numerator).scaleb(-scale, context=decimal.Context(prec=60))
+        case Primitive(name="int" | "long" as name):
+            most = 2**31 - 1 if name == "int" else LONG_MAX
+            return value.numerator if value.denominator == 1 and -most - 1 <= value <= most else None
+        case _:
+            return None

@@ -1,0 +1,54 @@
+"""Constants: computed once, here, instead of for every event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from situ.catalogue import ALWAYS_FAILS
+from situ.errors import Problem
+from situ.expr.interpret import interpret
+from situ.expr.runtime import FAILURES
+from situ.expr.syntax import Locate
+from situ.expr.tree import Apply, Literal, Node, Read, children, rebuild
+from situ.types.model import ListOf, Struct, plain
+
+
+def is_constant(node: Node) -> bool:
+    return not isinstance(node, Read) and all(is_constant(part) for part in children(node))
+
+
+def fold(node: Node) -> Node:
+    """The node with every constant part replaced by its value; parts that fail stay and fail when they are reached."""
+    below = rebuild(node, fold)
+    if isinstance(below, Literal | Read) or not all(isinstance(part, Literal) for part in children(below)):
+        return below
+    if isinstance(plain(below.type), Struct | ListOf):
+        return below
+    try:
+        value = interpret(below, {})
+    except FAILURES:
+        return below
+    return Literal(value, plain(below.type), below.unit, span=below.span)
+
+
+def constant_problems(node: Node, locate: Locate) -> Iterator[Problem]:
+    """A problem for each constant part that fails: no event could make it succeed."""
+    if isinstance(node, Literal | Read):
+        return
+    found = False
+    for part in children(node):
+        for problem in constant_problems(part, locate):
+            found = True
+            yield problem
+    if found or not is_constant(node):
+        return
+    try:
+        interpret(node, {})
+    except FAILURES as failure:
+        start, end = node.span
+        yield ALWAYS_FAILS(locate(start, end - start), reason=str(failure) or "the operation fails")
+
+
+def with_unit(literal: Literal, apply: Apply) -> Literal:
+    return replace(literal, unit=apply.unit)

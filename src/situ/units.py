@@ -1,0 +1,241 @@
+"""Units: what a number counts, and how one unit becomes another, exactly.
+
+Physical units come from pint's catalogue and are read once, when declarations are checked; nothing that
+runs per event touches pint. Units that are not physical (``EUR``, ``building_a``) are *labels*: a
+project declares them and only a function converts between them.
+
+A :class:`Unit` is a product of powers of atoms. Scales and offsets are rationals, so a conversion is computed
+exactly and rounded once, to the double that the engines use.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from situ.errors import nearest
+
+if TYPE_CHECKING:
+    import pint
+
+_ATOM = re.compile(r"[^\W\d][\w]*|[%°]\w*|Δ°\w+")
+_FACTOR = re.compile(rf"\s*(?P<atom>{_ATOM.pattern})\s*(?:(?:\^|\*\*)\s*(?P<power>-?\d{{1,2}}))?\s*")
+_LONGEST = 100
+_LARGEST_POWER = 9
+
+# Spellings people write that pint's catalogue reads differently or not at all.
+_SPELLINGS = {"°": "degree", "℃": "degC", "℉": "degF", "percent": "%"}
+
+
+class UnknownUnit(ValueError):
+    """The text is no unit; ``nearest`` are names that look like the part that is not understood."""
+
+    def __init__(self, text: str, nearest_names: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.nearest = nearest_names
+
+
+class IncompatibleUnits(ValueError):
+    """The two units measure different things."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """One named unit. In base units a value v is ``v * scale + offset``; a label has itself as base."""
+
+    symbol: str
+    base: tuple[tuple[str, Fraction], ...]
+    scale: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A product of powers of atoms. Two spellings of one unit are equal; ``m`` and ``km`` are not."""
+
+    factors: tuple[tuple[Atom, Fraction], ...] = ()
+
+    def __str__(self) -> str:
+        above = "*".join(_power(atom, power) for atom, power in self.factors if power > 0)
+        below = "".join("/" + _power(atom, -power) for atom, power in self.factors if power < 0)
+        return (above or "1") + below if self.factors else ""
+
+    @property
+    def dimension(self) -> tuple[tuple[str, Fraction], ...]:
+        """The powers of base units: two units convert into each other iff these are equal."""
+        total: dict[str, Fraction] = {}
+        for atom, power in self.factors:
+            for base, exponent in atom.base:
+                total[base] = total.get(base, Fraction(0)) + exponent * power
+        return tuple(sorted((base, exponent) for base, exponent in total.items() if exponent))
+
+    @property
+    def scale(self) -> Fraction:
+        result = Fraction(1)
+        for atom, power in self.factors:
+            if power.denominator != 1:
+                raise IncompatibleUnits(f"{self} has a fractional power")
+            result *= atom.scale**power.numerator
+        return result
+
+    @property
+    def offset(self) -> Fraction:
+        """Non-zero only for a point on a scale, such as a temperature in ``degC`` standing alone."""
+        if len(self.factors) == 1 and self.factors[0][1] == 1:
+            return self.factors[0][0].offset
+        return Fraction(0)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The kinds of the labels in it, e.g. ``('currency',)``; empty for a physical unit."""
+        return tuple(atom.label for atom, _ in self.factors if atom.label)
+
+    @property
+    def is_point(self) -> bool:
+        """A point on a scale (``degC``): two of them have a difference, but no sum."""
+        return self.offset != 0
+
+    def __mul__(self, other: Unit) -> Unit:
+        powers: dict[Atom, Fraction] = dict(self.factors)
+        for atom, power in other.factors:
+            powers[atom] = powers.get(atom, Fraction(0)) + power
+        return Unit(tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda f: f[0].symbol)))
+
+    def __truediv__(self, other: Unit) -> Unit:
+        return self * other.raised(Fraction(-1))
+
+    def raised(self, power: Fraction) -> Unit:
+        return Unit(tuple((atom, exponent * power) for atom, exponent in self.factors if power))
+
+    @property
+    def difference(self) -> Unit:
+        """The unit of the difference of two values: ``delta_degC`` for ``degC``, otherwise itself."""
+        if not self.is_point:
+            return self
+        atom = self.factors[0][0]
+        return Unit(((_physical_atom(f"delta_{_plain_name(atom.symbol)}"), Fraction(1)),))
+
+
+NO_UNIT = Unit()
+
+
+def conversion(source: Unit, target: Unit) -> tuple[Fraction, Fraction]:
+    """The exact (scale, offset) with ``target_value = source_value * scale + offset``."""
+    if source.dimension != target.dimension:
+        raise IncompatibleUnits(f"{source} does not convert to {target}")
+    scale = source.scale / target.scale
+    return scale, (source.offset - target.offset) / target.scale
+
+
+class Units:
+    """The units a project knows: pint's physical ones and the labels it declared."""
+
+    __slots__ = ("labels",)
+
+    def __init__(self, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.labels: Mapping[str, str] = MappingProxyType(dict(labels))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Units) and self.labels == other.labels
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.labels.items())))
+
+    def parse(self, text: str) -> Unit:
+        """Read ``m``, ``km/h``, ``kg*m^2/s^2``, ``°C``, ``EUR``; :class:`UnknownUnit` if it is none."""
+        if len(text) > _LONGEST:
+            raise UnknownUnit(text[:_LONGEST])
+        result, position, inverse = NO_UNIT, 0, False
+        rest = text.strip()
+        if rest.startswith("1/"):
+            position, inverse = 2, True
+        while True:
+            match = _FACTOR.match(rest, position)
+            if match is None or abs(power := int(match["power"] or 1)) > _LARGEST_POWER:
+                raise UnknownUnit(text)
+            factor = Unit(((self._atom(match["atom"]), Fraction(power)),))
+            result = result / factor if inverse else result * factor
+            position = match.end()
+            if position == len(rest):
+                return result
+            if rest[position] not in "*/·":
+                raise UnknownUnit(text)
+            inverse = rest[position] == "/"
+            position += 1
+
+    def _atom(self, name: str) -> Atom:
+        if kind := self.labels.get(name):
+            return Atom(symbol=name, base=((name, Fraction(1)),), label=kind)
+        try:
+            return _physical_atom(name)
+        except UnknownUnit:
+            raise UnknownUnit(name, nearest(name, [*self.labels, *_familiar()])) from None
+
+
+@functools.cache
+def _registry() -> pint.UnitRegistry[Fraction]:
+    import pint
+
+    return pint.UnitRegistry(non_int_type=Fraction, cache_folder=None)
+
+
+@functools.cache
+def _physical_atom(name: str) -> Atom:
+    import pint
+
+    registry = _registry()
+    spelled = _SPELLINGS.get(name, name)
+    try:
+        canonical = registry.get_name(spelled)
+        if not canonical:
+            raise UnknownUnit(name)
+        at = [registry.Quantity(Fraction(n), canonical).to_root_units() for n in range(3)]
+    except (pint.errors.PintError, AttributeError, ValueError, KeyError, TypeError):
+        raise UnknownUnit(name) from None
+    zero, one, two = (Fraction(str(quantity.magnitude)) for quantity in at)
+    if two - one != one - zero:  # decibel and its kin: no linear scale, so a project declares them as labels
+        raise UnknownUnit(name)
+    base = tuple(sorted((str(unit), Fraction(power)) for unit, power in at[0].unit_items()))
+    return Atom(symbol=_symbol(canonical, registry), base=base, scale=one - zero, offset=zero)
+
+
+def _symbol(canonical: str, registry: pint.UnitRegistry[Fraction]) -> str:
+    """The short form people write, if it reads back as the same unit."""
+    plain = _plain_name(canonical)
+    if plain != canonical:
+        return plain
+    symbol = str(registry.get_symbol(canonical))
+    if _ATOM.fullmatch(symbol) and registry.get_name(symbol) == canonical:
+        return symbol
+    return canonical
+
+
+_PLAIN_NAMES = {
+    "degree_Celsius": "degC",
+    "degree_Fahrenheit": "degF",
+    "delta_degree_Celsius": "delta_degC",
+    "delta_degree_Fahrenheit": "delta_degF",
+    "degree": "deg",
+}
+
+
+def _plain_name(canonical: str) -> str:
+    return _PLAIN_NAMES.get(canonical, canonical)
+
+
+def _familiar() -> Iterable[str]:
+    """Names to suggest: pint knows thousands, most of which nobody means."""
+    return (
+        "m cm mm km ft in yd mi s ms min h d kg g t deg rad degC degF K % ppm Pa hPa bar V A W kW kWh J N Hz "
+        "B KiB MiB GiB lux L km/h mph knot"
+    ).split()
+
+
+def _power(atom: Atom, power: Fraction) -> str:
+    return atom.symbol if power == 1 else f"{atom.symbol}^{power}"
