@@ -122,9 +122,11 @@ class Simulation:
         moment = moment[people]
         walk = Walk(self.layout, self.seed, people, errands=self.planted.errands, closures=self.planted.closures)
         eyes, climate = Eyes(self.layout, self.seed), Climate(self.layout, self.seed)
-        ticks = max(1, SAMPLES_IN_A_BLOCK // len(people))
+        # However seldom one looks, people walk on, a leg every few seconds: legs count like samples.
+        longest = SAMPLES_IN_A_BLOCK * 5 * SECOND // len(people)
         if span is not None:
-            ticks = max(1, min(ticks, _whole(span) // self.interval))
+            longest = min(longest, _whole(span))
+        ticks = max(1, min(SAMPLES_IN_A_BLOCK // len(people), longest // self.interval))
         first = 0
         while self.duration is None or first * self.interval < self.duration:
             start, end = first * self.interval, (first + ticks) * self.interval
