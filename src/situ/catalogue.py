@@ -169,7 +169,7 @@ KEY_NOT_TEXT = _define(
 NOT_A_CHOICE = _define(
     "P119",
     "not one of the choices",
-    "`{found}` is not possible here.",
+    "{found} is not possible here.",
     "Did you mean {nearest}?",
     "Possible are {choices}.",
     found=str,
@@ -317,8 +317,8 @@ UNIT_NOT_POSSIBLE = _define(
 TYPE_LIMIT = _define(
     "INT113",
     "types too large",
-    "{what} `{name}`: more than {most}.",
-    "Split or flatten it: no realistic data needs this many.",
+    "`{name}` has more than {most} {what}.",
+    "Split or flatten it; no realistic data needs this many.",
     what=str,
     name=str,
     most=int,
@@ -331,6 +331,33 @@ BAD_SUPERTYPE = _define(
     name=str,
     above=str,
     reason=str,
+)
+
+SCHEMA_UNSUPPORTED = _define(
+    "INT120",
+    "JSON Schema that no type stands for",
+    "No type stands for this: {reason}.",
+    "{remedy}",
+    "Describe the data with objects, arrays, single types and references inside the document, then import again.",
+    reason=str,
+    remedy=str,
+)
+SCHEMA_REFERENCE = _define(
+    "INT121",
+    "reference in a JSON Schema that leads nowhere",
+    "The reference `{reference}` leads nowhere.",
+    "Did you mean {nearest}?",
+    "References point to definitions of the same document, as in `#/$defs/Name`.",
+    reference=str,
+    nearest=tuple,
+)
+SCHEMA_NOT_CHECKED = _define(
+    "INT122",
+    "JSON Schema rules that types do not have",
+    "Types do not check {keywords} here.",
+    "Events that break these rules will be accepted; filter them in a subscription or policy.",
+    severity=Severity.WARNING,
+    keywords=str,
 )
 
 # ── envelope and decoding ──────────────────────────────────────────────────────────────────────────
