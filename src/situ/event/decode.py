@@ -1,0 +1,242 @@
+"""CloudEvents in JSON, structured and batched → events, or all that is wrong with them.
+
+Any bytes whatever give events or problems of ours. The official SDK is not used here: it reads no batches, stops at the
+first fault, makes up what is missing (an id, the current time), and takes keys twice, NaN and times without offset.
+The tests hold the two against each other on what both accept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from situ.catalogue import EVENT_LIMIT, NO_CLOUDEVENT
+from situ.errors import Problem, SituError
+from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, Event, MarkKind, Marks
+from situ.event.strict_json import LIMITS, Limits, read_json, split_array, to_text
+from situ.types.scalars import Unfit, describe, read_timestamp
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SPACE = re.compile(r"\s")
+_EXTENSION_NAME = re.compile(r"[a-z0-9]+")
+_JSON_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:[a-z0-9!#$&^_.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%?")
+_LONGEST_NAME = 64
+_LARGEST_INTEGER = 2**63
+_MOST_FAULTS = 100
+_MARKS = dict(MARKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What stands in a batch where an event could not be read: what was sent, and why that is none."""
+
+    original: bytes | str
+    problems: tuple[Problem, ...]
+
+
+def decode_event(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = True) -> Event:
+    """Read one event in structured JSON; :class:`SituError` with every problem if it is none.
+
+    ``marked`` says that the event comes from Situ itself: its marks are read. What clients send is read without, and
+    then goes through :func:`situ.event.ingress.accept`.
+    """
+    return _event(read_json(to_text(raw, limits.event), limits.depth), marked)
+
+
+def decode_batch(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = True) -> tuple[Event | Refused, ...]:
+    """Read a batch: for each place in it the event, or why there is none. One bad event spoils no other."""
+    try:
+        text = to_text(raw, limits.batch)
+        # Situ writes one event a line, which splits fast.
+        lines = text[2:-2].split(",\n") if text.startswith("[\n{") and text.endswith("}\n]") else []
+        result = _events(lines, limits, marked)
+        if lines and not any(isinstance(each, Refused) for each in result):
+            return result
+        # Written in another way, lines are no events: take it apart by its brackets. Where these do not match up, the
+        # lines have to do, so that one event that was cut off does not take its neighbours with it.
+        parts = split_array(text)
+        if parts is not None:
+            return _events(parts, limits, marked)
+        if lines:
+            return result
+        read_json(text, limits.depth)
+    except SituError as error:
+        return (Refused(raw, error.problems),)
+    return (Refused(raw, (NO_CLOUDEVENT(attribute="the text", reason="is no JSON array", remedy=_BATCH_FORM),)),)
+
+
+_BATCH_FORM = "A batch is an array of events: [{…}, {…}]."
+
+
+def _events(texts: list[str], limits: Limits, marked: bool) -> tuple[Event | Refused, ...]:
+    if len(texts) > limits.events:
+        raise SituError(EVENT_LIMIT(what="events in a batch", most=limits.events))
+    return tuple(_event_or_refused(text, limits, marked) for text in texts)
+
+
+def _event_or_refused(text: str, limits: Limits, marked: bool) -> Event | Refused:
+    try:
+        if len(text) * 4 > limits.event:
+            to_text(text, limits.event)
+        return _event(read_json(text, limits.depth), marked)
+    except SituError as error:
+        return Refused(text, error.problems)
+
+
+def _event(attributes: Any, marked: bool) -> Event:
+    """The event that these attributes make; they are ours to take apart."""
+    if type(attributes) is not dict:
+        raise SituError(_fault("the text", f"is {describe(attributes)}", "An event is a JSON object: {…}."))
+    faults: list[Problem] = []
+    take = attributes.pop
+    if (version := take("specversion", None)) != SPEC_VERSION:
+        faults.append(_fault("specversion", _found(version), f'Situ reads CloudEvents "{SPEC_VERSION}".'))
+    identifier, source, type_ = take("id", None), take("source", None), take("type", None)
+    if not _in_order(identifier):
+        _text("id", identifier, faults, required=True)
+    if not _in_order(source):
+        _reference("source", source, faults, required=True)
+    if not _in_order(type_):
+        _reference("type", type_, faults, required=True)
+    time, data = take("time", None), take("data", None)
+    if time is not None:
+        time = _time("time", time, faults)
+    if not attributes and not faults:
+        return Event(id=identifier, source=source, type=type_, time=time, data=data)
+    event = Event(
+        id=identifier,
+        source=source,
+        type=type_,
+        time=time,
+        data=data,
+        subject=_text("subject", take("subject", None), faults),
+        dataschema=_reference("dataschema", take("dataschema", None), faults),
+        datacontenttype=_content_type(take("datacontenttype", None), faults),
+        confidence=_confidence(take("confidence", None), faults),
+        marks=_marks(attributes, faults) if marked else NO_MARKS,
+        extensions=_extensions(attributes, faults) if attributes else {},
+    )
+    if faults:
+        raise SituError(*faults)
+    return event
+
+
+def _fault(attribute: str, reason: str, remedy: str = "") -> Problem:
+    plain = attribute.isprintable() and len(attribute) <= _LONGEST_NAME
+    return NO_CLOUDEVENT(attribute=attribute if plain else describe(attribute), reason=reason, remedy=remedy)
+
+
+def _found(value: Any) -> str:
+    return "is missing" if value is None else f"is {describe(value)}"
+
+
+def _in_order(value: Any) -> bool:
+    """Plainly a reference and a text; what is not is looked at more closely."""
+    return type(value) is str and value != "" and value.isprintable() and " " not in value
+
+
+def _text(name: str, value: Any, faults: list[Problem], *, required: bool = False) -> Any:
+    """A non-empty text without control characters; None where it is optional or at fault."""
+    if value is None and not required:
+        return None
+    if type(value) is str and value:
+        if value.isprintable() or not _CONTROL.search(value):
+            return value
+        faults.append(_fault(name, "contains control characters"))
+    else:
+        faults.append(_fault(name, _found(value), "It is a text that is not empty."))
+    return None
+
+
+def _reference(name: str, value: Any, faults: list[Problem], *, required: bool = False) -> Any:
+    """A text without space, as in a URI."""
+    text = _text(name, value, faults, required=required)
+    if text is not None and _SPACE.search(text):
+        faults.append(_fault(name, "contains space", "In a URI, space is written %20."))
+    return text
+
+
+def _time(name: str, value: Any, faults: list[Problem]) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return read_timestamp(value)
+    except Unfit as error:
+        faults.append(_fault(name, _found(value), error.remedy))
+        return None
+
+
+def _content_type(value: Any, faults: list[Problem]) -> Any:
+    if value is None or value == "application/json":
+        return value
+    if type(value) is str and len(value) <= 200 and _JSON_TYPE.fullmatch(value):
+        return value
+    faults.append(_fault("datacontenttype", _found(value), "Situ carries JSON data: application/json."))
+    return None
+
+
+def _confidence(value: Any, faults: list[Problem]) -> float | None:
+    """A number from 0 to 100, as text or number, with or without percent sign."""
+    if value is None:
+        return None
+    match = _PERCENT.fullmatch(value.strip()) if type(value) is str else None
+    number = float(match[1]) if match else value
+    if type(number) in (int, float) and 0 <= number <= 100:
+        return float(number)
+    faults.append(_fault("confidence", _found(value), 'It is a number from 0 to 100, in percent: "97.5".'))
+    return None
+
+
+def _marks(attributes: dict[str, Any], faults: list[Problem]) -> Marks:
+    """Takes what Situ wrote out of the attributes."""
+    found: dict[str, Any] = {}
+    for name in [name for name in attributes if name in _MARKS]:
+        field, kind = _MARKS[name]
+        value = attributes.pop(name)
+        if kind == "text" and _in_order(value):
+            found[field] = value
+        elif value is not None:
+            found[field] = _mark(name, kind, value, faults)
+    return Marks(**found) if found else NO_MARKS
+
+
+def _mark(name: str, kind: MarkKind, value: Any, faults: list[Problem]) -> Any:
+    if kind == "text":
+        return _text(name, value, faults)
+    if kind == "timestamp":
+        return _time(name, value, faults)
+    if type(value) is (bool if kind == "boolean" else int):
+        return value
+    faults.append(_fault(name, _found(value), f"It is of the type {kind}."))
+    return None
+
+
+def _extensions(attributes: dict[str, Any], faults: list[Problem]) -> dict[str, str]:
+    """Foreign attributes as text. Null is how JSON writes an attribute that is not there."""
+    result: dict[str, str] = {}
+    for name, value in attributes.items():
+        if len(faults) >= _MOST_FAULTS:
+            break
+        if value is None:
+            continue
+        if name == "data_base64":
+            faults.append(
+                _fault(name, "holds binary data", "Situ carries JSON: send it in `data`, bytes as base64 text.")
+            )
+        elif not _EXTENSION_NAME.fullmatch(name):
+            faults.append(_fault(name, "is no name of an attribute", "Names consist of lower-case letters and digits."))
+        elif type(value) is str:
+            result[name] = value
+            _text(name, value or "-", faults)
+        elif type(value) is bool:
+            result[name] = "true" if value else "false"
+        elif type(value) is int and abs(value) < _LARGEST_INTEGER:
+            result[name] = str(value)
+        else:
+            faults.append(
+                _fault(name, _found(value), "Attributes are text, whole numbers or booleans; more goes into `data`.")
+            )
+    return result

@@ -1,0 +1,106 @@
+"""The event as Situ carries it: a CloudEvent, and the marks Situ itself writes on it.
+
+This module owns the attributes of the envelope and what they mean. It knows no text format (:mod:`situ.event.decode`
+and :mod:`situ.event.encode` do) and nothing of declared types: ``data`` is the JSON value as it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Literal
+
+from situ.catalogue import FROM_THE_FUTURE
+from situ.errors import Problem
+from situ.types.scalars import print_duration, print_timestamp
+
+SPEC_VERSION = "1.0"
+MARK_PREFIX = "situ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What Situ writes on an event on its way. A client sends none of these but ``ad``."""
+
+    key: str | None = None
+    """``client.incarnation.seq``: the event's place among all its client sent."""
+    ad: str | None = None
+    """``client/name`` of the advertisement it was published under."""
+    context: str | None = None
+    """The context version its data is in, as ``us@2``."""
+    origin: str | None = None
+    """The producer's context version, once the data is in another."""
+    received: datetime | None = None
+    """When it reached the router."""
+    tags: int | None = None
+    """Number of the advertised set of scope tags."""
+    epoch: int | None = None
+    """Scope epoch it was stamped in."""
+    bits: str | None = None
+    """The visibility filters that are true, in hexadecimal."""
+    parts: str | None = None
+    """Of a situation: tags, epoch and bits of its parts."""
+    pos: str | None = None
+    """Position in the log."""
+    subs: str | None = None
+    """The addressee's subscriptions that it matched."""
+    redelivered: bool | None = None
+    """Delivered before."""
+    imprecision: str | None = None
+    """How far the delivered value may be from the true one."""
+
+
+NO_MARKS = Marks()
+
+MarkKind = Literal["text", "integer", "boolean", "timestamp"]
+
+MARKS: Mapping[str, tuple[str, MarkKind]] = MappingProxyType(
+    {
+        "situkey": ("key", "text"),
+        "situad": ("ad", "text"),
+        "situcontext": ("context", "text"),
+        "situfrom": ("origin", "text"),
+        "siturecv": ("received", "timestamp"),
+        "situtags": ("tags", "integer"),
+        "situepoch": ("epoch", "integer"),
+        "situbits": ("bits", "text"),
+        "situparts": ("parts", "text"),
+        "situpos": ("pos", "text"),
+        "situsubs": ("subs", "text"),
+        "situredelivered": ("redelivered", "boolean"),
+        "imprecision": ("imprecision", "text"),
+    }
+)
+"""The attribute on the wire → the field of :class:`Marks` and the kind of its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A CloudEvent 1.0 with JSON data.
+
+    ``time`` is None only before ingress, which then fills it in; ``confidence`` is in percent. ``extensions`` are
+    foreign attributes: they travel along as text.
+    """
+
+    id: str
+    source: str
+    type: str
+    time: datetime | None = None
+    data: Any = None
+    subject: str | None = None
+    dataschema: str | None = None
+    datacontenttype: str | None = None
+    confidence: float | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    marks: Marks = NO_MARKS
+
+
+def check_time(event: Event, received: datetime, ahead: timedelta) -> Problem | None:
+    """E703 if the event says it happened more than ``ahead`` after it was received."""
+    if event.time is None or event.time - received <= ahead:
+        return None
+    return FROM_THE_FUTURE(
+        time=print_timestamp(event.time), received=print_timestamp(received), ahead=print_duration(ahead)
+    )

@@ -1,0 +1,195 @@
+"""What a document says about types, before anything is looked up.
+
+From the nodes of ``types:``, ``events:`` and ``units:`` this module makes declarations: names, references, texts of
+units, each with its place. Contexts and ontologies use the same notation and come through here, too. Whether the
+references lead anywhere is :mod:`situ.types.resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.catalogue import BAD_NAME, TYPE_SYNTAX
+from situ.documents import Fields, Mapping, Node, Reader, Scalar, Sequence, describe, to_data
+from situ.errors import SituError
+from situ.types.syntax import (
+    ATTRIBUTE_NAME,
+    DEEPEST,
+    LONGEST_NAME,
+    AttributeText,
+    DecimalRef,
+    ListRef,
+    NameRef,
+    Place,
+    TypeRef,
+    nowhere,
+    parse_attribute,
+    parse_head,
+    parse_type,
+)
+
+_UNIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FORM = "an attribute: `[optional] TYPE [UNIT]` or `{type, unit, optional, default}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A default as written, in JSON values."""
+
+    value: Any
+    place: Place = field(default=nowhere, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeDeclaration:
+    """One attribute as written."""
+
+    name: str
+    text: AttributeText
+    default: Default | None = None
+    place: Place = field(default=nowhere, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeDeclaration:
+    """One type as written: a struct, or a named primitive if what it is based on is one."""
+
+    name: str
+    supers: tuple[NameRef | DecimalRef, ...] = ()
+    attributes: tuple[AttributeDeclaration, ...] = ()
+    event: bool = False
+    place: Place = field(default=nowhere, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitDeclaration:
+    """A unit that is not physical, with what kind of thing it is: ``EUR: currency``."""
+
+    name: str
+    kind: str
+    place: Place = field(default=nowhere, compare=False)
+
+
+def declare_types(fields: Fields) -> Iterator[TypeDeclaration]:
+    """The declarations under ``types:`` and ``events:``, in the order written."""
+    for key in ("types", "events"):
+        for head, body in fields.entries(key):
+            declaration = _declare_type(head, body, fields.read, event=key == "events")
+            if declaration is not None:
+                yield declaration
+
+
+def declare_units(fields: Fields) -> Iterator[UnitDeclaration]:
+    """The declarations under ``units:``."""
+    for key, node in fields.entries("units"):
+        kind = fields.read.scalar(node)
+        if not _UNIT_NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
+            remedy = "Letters, digits and `_` make a name; physical units such as `m` or `km/h` need no declaration."
+            fields.read.problems.add(
+                BAD_NAME(key.location, name=key.text, what="a unit", reason="it has other characters", remedy=remedy)
+            )
+        elif kind is not None and not _UNIT_NAME.fullmatch(kind.text):
+            remedy = "Write `currency` or `label`."
+            fields.read.problems.add(
+                BAD_NAME(kind.location, name=kind.text, what="a kind of unit", reason="it is no word", remedy=remedy)
+            )
+        elif kind is not None:
+            yield UnitDeclaration(name=key.text, kind=kind.text, place=place_of(key))
+
+
+def declare_attribute(key: Scalar, node: Node, read: Reader) -> AttributeDeclaration | None:
+    """One attribute in any of its forms; None, with the problems noted, if it is none."""
+    if not check_attribute_name(key, read):
+        return None
+    try:
+        match node:
+            case Mapping():
+                return _long_form(key, node, read)
+            case Sequence():
+                text = AttributeText(type=_list(node))
+            case Scalar(value=str()):
+                text = parse_attribute(node.text, node.locate)
+            case _:
+                read.wrong(node, _FORM)
+                return None
+    except SituError as error:
+        read.problems.extend(error.problems)
+        return None
+    return AttributeDeclaration(name=key.text, text=text, place=place_of(key))
+
+
+def _declare_type(key: Scalar, node: Node, read: Reader, *, event: bool) -> TypeDeclaration | None:
+    body: tuple[tuple[Scalar, Node], ...] = ()
+    if not (isinstance(node, Scalar) and node.value is None):
+        mapping = read.mapping(node)
+        body = mapping.entries if mapping else ()
+    attributes = tuple(each for name, form in body if (each := declare_attribute(name, form, read)) is not None)
+    try:
+        head = parse_head(key.text, key.locate)
+    except SituError as error:
+        read.problems.extend(error.problems)
+        return None
+    return TypeDeclaration(name=head.name, supers=head.supers, attributes=attributes, event=event, place=head.place)
+
+
+def check_attribute_name(key: Scalar, read: Reader) -> bool:
+    """Whether this can be the name of an attribute; if not, that is a problem."""
+    if ATTRIBUTE_NAME.fullmatch(key.text) and len(key.text) <= LONGEST_NAME:
+        return True
+    if key.text.startswith("$"):
+        reason, remedy = "names beginning with `$` belong to Situ", "Choose another name."
+    else:
+        reason = "it is not made of letters, digits and `_`, or begins with a digit"
+        remedy = "Choose another name; what producers call it differently can be renamed by a mapping."
+    read.problems.add(BAD_NAME(key.location, name=key.text, what="an attribute", reason=reason, remedy=remedy))
+    return False
+
+
+def _long_form(key: Scalar, node: Mapping, read: Reader) -> AttributeDeclaration | None:
+    fields = read.fields(node, required=("type",), optional=("unit", "optional", "default"))
+    written = node.get("type")
+    if fields is None or written is None:
+        return None
+    type: TypeRef | None = None
+    if isinstance(written, Sequence):
+        type = _list(written)
+    elif (scalar := read.scalar(written)) is not None:
+        type = parse_type(scalar.text, scalar.locate)
+    unit = fields.scalar("unit")
+    optional = fields.boolean("optional", False)
+    default = node.get("default")
+    if type is None:
+        return None
+    return AttributeDeclaration(
+        name=key.text,
+        text=AttributeText(
+            type=type,
+            unit=unit.text.strip() if unit else "",
+            optional=optional,
+            unit_place=place_of(unit) if unit else nowhere,
+        ),
+        default=None if default is None else Default(to_data(default), place_of(default)),
+        place=place_of(key),
+    )
+
+
+def _list(node: Sequence) -> TypeRef:
+    """``[Line]`` without quotes is a list of YAML with one item."""
+    depth = 0
+    inner: Node = node
+    while isinstance(inner, Sequence) and len(inner.items) == 1 and depth <= DEEPEST:
+        inner, depth = inner.items[0], depth + 1
+    if not isinstance(inner, Scalar) or not isinstance(inner.value, str):
+        found = f"a list with {len(inner.items)} items" if isinstance(inner, Sequence) else describe(inner)
+        raise SituError(TYPE_SYNTAX(inner.location, found=found, expected="one type between the brackets"))
+    result = parse_type(inner.text, inner.locate)
+    for _ in range(depth):
+        result = ListRef(result, place_of(node))
+    return result
+
+
+def place_of(node: Node) -> Place:
+    return lambda: node.location

@@ -1,0 +1,24 @@
+"""The files of ``types/`` → the table of a project's types, with all problems of all files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from situ.documents import Document, Reader
+from situ.errors import Problems
+from situ.types.declare import TypeDeclaration, UnitDeclaration, declare_types, declare_units
+from situ.types.resolve import resolve
+from situ.types.table import Types
+
+
+def load_types(documents: Iterable[Document], problems: Problems) -> Types:
+    """Read what all these documents declare together. Where there are problems, the table lacks what they touch."""
+    read = Reader(problems)
+    types: list[TypeDeclaration] = []
+    units: list[UnitDeclaration] = []
+    for document in documents:
+        fields = read.document(document, optional=("types", "events", "units"))
+        if fields is not None:
+            types.extend(declare_types(fields))
+            units.extend(declare_units(fields))
+    return resolve(types, units, problems)

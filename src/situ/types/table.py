@@ -1,0 +1,204 @@
+"""The table of the types that are visible somewhere: by name, with what is below what.
+
+A table is immutable and complete: every type in it is resolved. It has a canonical JSON form, which deployment
+snapshots store; how people write types is :mod:`situ.types.syntax`, how a table is made from that
+:mod:`situ.types.load`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from situ.errors import SituError
+from situ.types.decode import decode
+from situ.types.encode import encode
+from situ.types.inheritance import combine, own_attributes
+from situ.types.model import (
+    PLANAR,
+    PRIMITIVES,
+    Attribute,
+    Decimal,
+    ListOf,
+    Named,
+    Primitive,
+    Struct,
+    Type,
+    geographic,
+)
+from situ.types.order import dependency_order
+from situ.types.syntax import DecimalRef, ListRef, NameRef, TypeRef, format_type, parse_type
+from situ.units import NO_UNIT, Units, UnknownUnit
+
+
+@functools.cache
+def built_in() -> Mapping[str, Struct]:
+    """The spatial types every table has, unless a project's own type hides one."""
+    return MappingProxyType({struct.name: struct for struct in (*PLANAR, *geographic(Units().parse("deg")))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Types:
+    """Types by name, the names of those that are events, and the units known beside the physical ones.
+
+    ``types`` holds structs and named primitives in the order of their names, so a table does not depend on which
+    file declares what; primitives are always there and not in it.
+    """
+
+    types: Mapping[str, Named | Struct]
+    events: frozenset[str] = frozenset()
+    units: Units = field(default_factory=Units)
+    _below: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        declared = {**built_in(), **self.types}
+        types = {name: declared[name] for name in sorted(declared)}
+        object.__setattr__(self, "types", MappingProxyType(types))
+        object.__setattr__(self, "_below", _children(types))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Types):
+            return NotImplemented
+        return (self.types, self.events, self.units) == (other.types, other.events, other.units)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.types), self.events, self.units))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all structs and named primitives, in order."""
+        return tuple(self.types)
+
+    @property
+    def declared(self) -> tuple[Named | Struct, ...]:
+        """The types that are not built in."""
+        return tuple(type for name, type in self.types.items() if built_in().get(name) != type)
+
+    def get(self, name: str) -> Type | None:
+        return self.types.get(name) or PRIMITIVES.get(name)
+
+    def event(self, name: str) -> Struct | None:
+        """The event type of that name."""
+        found = self.types.get(name) if name in self.events else None
+        return found if isinstance(found, Struct) else None
+
+    def subtypes(self, type: Type) -> tuple[Type, ...]:
+        """The type itself and then all types below it, in the order of their names."""
+        if isinstance(type, ListOf):
+            return tuple(ListOf(element) for element in self.subtypes(type.element))
+        found: set[str] = set()
+        waiting = list(self._below.get(str(type), ()))
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting.extend(self._below.get(name, ()))
+        return (type, *(self.types[name] for name in sorted(found)))
+
+    def as_json(self) -> dict[str, Any]:
+        """The table as plain JSON values; equal tables give equal values."""
+        return {
+            "types": {type.name: _type_as_json(type) for type in self.declared},
+            "events": sorted(self.events),
+            "units": dict(sorted(self.units.labels.items())),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Types:
+        """The table that :meth:`as_json` gave; ValueError for what it cannot have given."""
+        try:
+            units = Units(value["units"])
+            return cls(types=_build(value["types"], units), events=frozenset(value["events"]), units=units)
+        except (KeyError, TypeError, AttributeError, UnknownUnit, SituError) as error:
+            raise ValueError(f"this is no table of types: {error!r}") from error
+
+
+def _children(types: Mapping[str, Named | Struct]) -> Mapping[str, tuple[str, ...]]:
+    below: dict[str, list[str]] = {}
+    for name, type in types.items():
+        above: Iterable[Type] = type.supers if isinstance(type, Struct) else (type.base,)
+        for each in above:
+            below.setdefault(str(each), []).append(name)
+    return {name: tuple(names) for name, names in below.items()}
+
+
+def _type_as_json(type: Named | Struct) -> dict[str, Any]:
+    if isinstance(type, Named):
+        return {"base": format_type(type.base)}
+    result: dict[str, Any] = {"attributes": [_attribute_as_json(a) for a in own_attributes(type)]}
+    if type.supers:
+        result["supers"] = [above.name for above in type.supers]
+    return result
+
+
+def _attribute_as_json(attribute: Attribute) -> dict[str, Any]:
+    result: dict[str, Any] = {"name": attribute.name, "type": format_type(attribute.type)}
+    if attribute.unit != NO_UNIT:
+        result["unit"] = str(attribute.unit)
+    if attribute.optional:
+        result["optional"] = True
+    if attribute.default is not None:
+        result["default"] = encode(attribute.type, attribute.default)
+    return result
+
+
+def _build(declarations: Mapping[str, Any], units: Units) -> dict[str, Named | Struct]:
+    types: dict[str, Named | Struct] = dict(built_in())
+    for name in declarations:
+        types.pop(name, None)
+    order, circles = dependency_order({name: _names_in(body) for name, body in declarations.items()})
+    if circles:
+        raise ValueError(f"this is no table of types: {circles[0]}")
+    for name in order:
+        types[name] = _type_from_json(name, declarations[name], types, units)
+    return types
+
+
+def _names_in(body: Mapping[str, Any]) -> list[str]:
+    if "base" in body:
+        return [body["base"]]
+    return [*body.get("supers", ()), *(a["type"].strip("[]") for a in body["attributes"])]
+
+
+def _type_from_json(
+    name: str, body: Mapping[str, Any], types: Mapping[str, Named | Struct], units: Units
+) -> Named | Struct:
+    if "base" in body:
+        base = _look_up(parse_type(body["base"]), types)
+        if not isinstance(base, Primitive | Decimal | Named):
+            raise TypeError(f"{name} is based on {base}")
+        return Named(name, base)
+    supers = tuple(_struct(above, types) for above in body.get("supers", ()))
+    own = [_attribute_from_json(attribute, types, units) for attribute in body["attributes"]]
+    return Struct(name, combine(supers, own), supers)
+
+
+def _attribute_from_json(body: Mapping[str, Any], types: Mapping[str, Named | Struct], units: Units) -> Attribute:
+    type = _look_up(parse_type(body["type"]), types)
+    return Attribute(
+        name=body["name"],
+        type=type,
+        unit=units.parse(body["unit"]) if "unit" in body else NO_UNIT,
+        optional=body.get("optional", False),
+        default=decode(type, body["default"]) if "default" in body else None,
+    )
+
+
+def _struct(name: str, types: Mapping[str, Named | Struct]) -> Struct:
+    found = types[name]
+    if not isinstance(found, Struct):
+        raise TypeError(f"{name} is no struct")
+    return found
+
+
+def _look_up(ref: TypeRef, types: Mapping[str, Named | Struct]) -> Type:
+    match ref:
+        case NameRef(name=name):
+            return types.get(name) or PRIMITIVES[name]
+        case DecimalRef(type=type):
+            return type
+        case ListRef(element=element):
+            return ListOf(_look_up(element, types))
