@@ -9,10 +9,21 @@ from situ.catalogue import ALWAYS_FAILS, WRONG_TYPE, WRONG_UNIT
 from situ.expr.coerce import Meeting, Mismatch, decimal_type, exact_value, is_number, widen
 from situ.expr.functions.table import overloads
 from situ.expr.functions.time import TIME_ARITHMETIC
-from situ.expr.overload import Overload
+from situ.expr.overload import Arithmetic, Overload
 from situ.expr.tree import NULL, Apply, Literal, Node, Span
 from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, PRIMITIVES, TIMESTAMP, Decimal, Type, plain
 from situ.units import NO_UNIT, Unit
+
+
+DIVIDED_BY_CONSTANT = Overload(
+    name="/",
+    parameters=("double", "double"),
+    result="double",
+    spark="({0} / {1})",
+    python="({0} / {1})",
+    arithmetic=Arithmetic.QUOTIENT,
+)
+"""A divisor that is known not to be zero: nothing to check, nothing to fail."""
 
 
 def combine(op: str, left: Node, right: Node, span: Span, meeting: Meeting) -> Node:
@@ -32,6 +43,9 @@ def combine(op: str, left: Node, right: Node, span: Span, meeting: Meeting) -> N
         return apply(op, [_as_decimal(node) for node in (left, right)], span, unit)
     if op == "/" or type == NULL:
         type = DOUBLE
+    if op == "/" and isinstance(right, Literal) and right.value:
+        args = tuple(meeting.coerce(node, DOUBLE, node.unit) for node in (left, right))
+        return Apply(DIVIDED_BY_CONSTANT, args, DOUBLE, unit, span=span)
     return apply(op, [meeting.coerce(node, type, node.unit) for node in (left, right)], span, unit)
 
 

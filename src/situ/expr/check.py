@@ -96,7 +96,7 @@ class Checking:
         self.scope, self.locate = scope, locate
         self.problems = Problems()
         self.locals: list[tuple[str, str, Variable]] = []
-        self._made = 0
+        self.after_quantity: Syntax | None = None
 
     # ── helpers that handlers share ──
 
@@ -186,7 +186,7 @@ def _name(check: Checking, syntax: Syntax) -> Node | None:
         if reached is not None:
             return reached
     known = _visible(check)
-    instead = _unit_hint(check, syntax.text) or ("Known are " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else "No names are known here.")
+    instead = _unit_hint(check, syntax) or ("Known are " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else "No names are known here.")
     close = () if instead.startswith("Units") else nearest(syntax.text, known)
     check.refuse(UNKNOWN_NAME(check.at(syntax), kind="name", name=syntax.text, nearest=close, instead=instead))
     return None
@@ -198,11 +198,12 @@ def _visible(check: Checking) -> list[str]:
     return [*(written for written, _, _ in check.locals), *attributes, *check.scope.variables]
 
 
-def _unit_hint(check: Checking, name: str) -> str:
+def _unit_hint(check: Checking, syntax: Syntax) -> str:
     """``5 km/h`` reads as a division by a name ``h``: say how it is meant."""
-    with suppress(UnknownUnit):
-        check.scope.units.parse(name)
-        return f"Units made of several stand in brackets: `5 [km/{name}]`."
+    if check.after_quantity == syntax:
+        with suppress(UnknownUnit):
+            check.scope.units.parse(syntax.text)
+            return f"Units made of several stand in brackets: `5 [km/{syntax.text}]`."
     return ""
 
 
@@ -276,6 +277,8 @@ def _constant(value: bool | None) -> Callable[[Checking, Syntax], Node]:
 
 
 def _arithmetic(check: Checking, syntax: Syntax) -> Node | None:
+    if syntax.kind in "*/" and syntax.parts[0].kind == "quantity":
+        check.after_quantity = syntax.parts[1]
     nodes = check.all(syntax.parts)
     if nodes is None:
         return None

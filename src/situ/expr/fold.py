@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from situ.catalogue import ALWAYS_FAILS
 from situ.errors import Problem
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.expr.syntax import Locate
-from situ.expr.tree import Apply, Literal, Node, Read, children, rebuild
+from situ.expr.tree import Literal, Node, Read, children, rebuild
 from situ.types.model import ListOf, Struct, plain
 
 
@@ -48,7 +47,3 @@ def constant_problems(node: Node, locate: Locate) -> Iterator[Problem]:
     except FAILURES as failure:
         start, end = node.span
         yield ALWAYS_FAILS(locate(start, end - start), reason=str(failure) or "the operation fails")
-
-
-def with_unit(literal: Literal, apply: Apply) -> Literal:
-    return replace(literal, unit=apply.unit)

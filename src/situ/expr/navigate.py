@@ -34,7 +34,7 @@ def attribute_of(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
                 trusted,
                 span=span,
             )
-        case MakeStruct(fields=fields) if _stands_alone(name, fields):
+        case MakeStruct(fields=fields) if stands_alone(name, fields):
             return dict(fields)[name]
         case _:
             return Field(of, name, attribute.type, unit, attribute.nullable, span=span)
@@ -48,7 +48,7 @@ def _attribute(struct: Struct, name: str, scope: Scope) -> Attribute | None:
     return _DYNAMIC_TYPE if varies else None
 
 
-def _stands_alone(name: str, fields: tuple[tuple[str, Node], ...]) -> bool:
+def stands_alone(name: str, fields: tuple[tuple[str, Node], ...]) -> bool:
     """Whether taking one attribute instead of the whole struct changes no failure."""
     return all(
         not fails_as_argument(part, Overflow.NONE) and (part_name == name or not part.can_fail)

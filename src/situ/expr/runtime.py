@@ -24,6 +24,7 @@ LONG_MIN = -(2**63)
 LARGEST = 1.7976931348623157e308
 _MICROSECOND = dt.timedelta(microseconds=1)
 LONGEST = dt.timedelta(microseconds=LONG_MAX)
+SHORTEST = dt.timedelta(microseconds=LONG_MIN)
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP, traps=[decimal.InvalidOperation, decimal.DivisionByZero])
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -318,7 +319,7 @@ def epoch_ms(instant: dt.datetime) -> int:
 
 
 def duration(value: dt.timedelta) -> dt.timedelta:
-    if not -LONGEST <= value <= LONGEST:
+    if not SHORTEST <= value <= LONGEST:
         raise ArithmeticError("beyond the range of duration")
     return value
 

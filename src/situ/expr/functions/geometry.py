@@ -12,14 +12,13 @@ _FAR = "1.0E100D"
 
 def _in_polygon(args: Sequence[str], constants: Sequence[Any]) -> str:
     x, y, points = args
-    far = f"exists({points}, p -> abs(p.x) > {_FAR} OR abs(p.y) > {_FAR})"
+    far = f"exists({points}, _situ_p -> abs(_situ_p.x) > {_FAR} OR abs(_situ_p.y) > {_FAR})"
     following = f"concat(slice({points}, 2, greatest(size({points}) - 1, 0)), slice({points}, 1, 1))"
-    # The division stands behind a test that its divisor is not zero.
     crossing = (
-        f"CASE WHEN (a.y > {y}) <> (b.y > {y}) THEN "
-        f"CASE WHEN {x} < (b.x - a.x) * ({y} - a.y) / (b.y - a.y) + a.x THEN 1 ELSE 0 END ELSE 0 END"
+        f"CASE WHEN (_situ_a.y > {y}) <> (_situ_b.y > {y}) THEN "
+        f"CASE WHEN {x} < try_divide((_situ_b.x - _situ_a.x) * ({y} - _situ_a.y), _situ_b.y - _situ_a.y) + _situ_a.x THEN 1 ELSE 0 END ELSE 0 END"
     )
-    count = f"aggregate(zip_with({points}, {following}, (a, b) -> {crossing}), 0, (n, c) -> n + c)"
+    count = f"aggregate(zip_with({points}, {following}, (_situ_a, _situ_b) -> {crossing}), 0, (_situ_n, _situ_c) -> _situ_n + _situ_c)"
     return f"CASE WHEN abs({x}) <= {_FAR} AND abs({y}) <= {_FAR} AND NOT {far} THEN {count} % 2 = 1 END"
 
 

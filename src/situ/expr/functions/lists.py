@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from situ.expr.functions.text import clamped
 from situ.expr.overload import Function, Overload, UnitRule
 
 LISTS: tuple[Function, ...] = (
@@ -21,7 +22,7 @@ LISTS: tuple[Function, ...] = (
                 name="element_at",
                 parameters=("list", "long"),
                 result="element",
-                spark="CASE WHEN {1} <> 0 THEN try_element_at({0}, CAST(greatest(least({1}, 2147483647L), -2147483647L) AS INT)) END",
+                spark=f"try_element_at({{0}}, nullif({clamped('{1}')}, 0))",
                 python="_element_at({0}, {1})",
                 may_be_null=True,
                 unit=UnitRule.FREE,

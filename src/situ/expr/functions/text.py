@@ -19,13 +19,13 @@ _REPLACE = (
 )
 
 
-def _clamp(text: str) -> str:
-    """Spark counts characters in int; beyond its range the end of any text lies anyway."""
-    return f"CAST(greatest(least({text}, 2147483647L), -2147483648L) AS INT)"
+def clamped(text: str) -> str:
+    """Spark counts in int; beyond its range the end of any text or list lies anyway."""
+    return f"CASE WHEN {text} > 2147483647L THEN 2147483647 WHEN {text} < -2147483647L THEN -2147483647 ELSE try_cast({text} AS INT) END"
 
 
 def _substring(args: Sequence[str], constants: Sequence[Any]) -> str:
-    return f"substring({args[0]}, {', '.join(_clamp(arg) for arg in args[1:])})"
+    return f"substring({args[0]}, {', '.join(clamped(arg) for arg in args[1:])})"
 
 
 def _substring_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
@@ -44,7 +44,7 @@ def _kv(args: Sequence[str], constants: Sequence[Any]) -> str:
     separator, equals = _kv_marks(constants)
     prefix = f"concat({args[1]}, {spark_text(equals)})"
     parts = f"split({args[0]}, {spark_text(_quoted(separator))}, -1)"
-    found = f"try_element_at(filter({parts}, p -> startswith(p, {prefix})), 1)"
+    found = f"try_element_at(filter({parts}, _situ_p -> startswith(_situ_p, {prefix})), 1)"
     return f"substring({found}, length({prefix}) + 1)"
 
 
@@ -147,7 +147,7 @@ TEXT: tuple[Function, ...] = (
         examples=(("substring('situation', 1, 4)", "'situ'"), ("substring('abc', -2)", "'bc'")),
     ),
     _simple("replace", "Every occurrence of the second text replaced by the third. Fails if that makes a text of more than 16,777,216 characters.", ("string", "string", "string"), "string", _REPLACE, "_replace({0}, {1}, {2})", ("replace('a-b', '-', '+')", "'a+b'"), fails=True),
-    _simple("split_part", "The n-th part between separators, counted from the end if negative; empty if there is none. Fails for 0.", ("string", "string", "long"), "string", "CASE WHEN {2} <> 0 THEN split_part({0}, {1}, CAST(greatest(least({2}, 2147483647L), -2147483647L) AS INT)) END", "_split_part({0}, {1}, {2})", ("split_part('a/b/c', '/', 2)", "'b'"), fails=True),
+    _simple("split_part", "The n-th part between separators, counted from the end if negative; empty if there is none. Fails for 0.", ("string", "string", "long"), "string", f"split_part({{0}}, {{1}}, nullif({clamped('{2}')}, 0))", "_split_part({0}, {1}, {2})", ("split_part('a/b/c', '/', 2)", "'b'"), fails=True),
     Function(
         name="kv",
         group="text",

@@ -61,11 +61,11 @@ def _parse(args: Sequence[str], constants: Sequence[Any]) -> str:
         else:
             tests.append(f"{here} = {spark_text(literal)}")
         place, length = place + width, length + width
-    number = {field: f"CAST({text} AS INT)" for field, text in fields.items()}
+    number = {field: f"try_cast({text} AS INT)" for field, text in fields.items()}
     fraction = fields.get("SSS") or fields.get("SSSSSS")
     seconds = f"concat({fields.get('ss', repr('00'))}, '.', {fraction or repr('0')})"
     parts = [number.get("yyyy", "1970"), *(number.get(f, "1") for f in ("MM", "dd")), *(number.get(f, "0") for f in ("HH", "mm"))]
-    made = f"try_make_timestamp({', '.join(parts)}, CAST({seconds} AS DECIMAL(8,6)), {spark_text(zone)})"
+    made = f"try_make_timestamp({', '.join(parts)}, try_cast({seconds} AS DECIMAL(8,6)), {spark_text(zone)})"
     # Spark takes second 60 for the next minute; there is no such instant in our type.
     if "ss" in number:
         tests.append(f"{number['ss']} < 60")
@@ -215,7 +215,7 @@ TIME_ARITHMETIC: dict[tuple[str, str, str], Overload] = {
     ("-", "timestamp", "timestamp"): Overload(name="-", parameters=("timestamp", "timestamp"), result="duration", spark="(unix_micros({0}) - unix_micros({1}))", python="({0} - {1})"),
     ("+", "duration", "duration"): Overload(name="+", parameters=("duration", "duration"), result="duration", spark="try_add({0}, {1})", python="_duration({0} + {1})", fails=True),
     ("-", "duration", "duration"): Overload(name="-", parameters=("duration", "duration"), result="duration", spark="try_subtract({0}, {1})", python="_duration({0} - {1})", fails=True),
-    ("*", "duration", "double"): Overload(name="*", parameters=("duration", "double"), result="duration", spark="CASE WHEN CAST({0} AS DOUBLE) * {1} >= -9223372036854775808D AND CAST({0} AS DOUBLE) * {1} < 9223372036854775808D THEN CAST(CAST({0} AS DOUBLE) * {1} AS BIGINT) END", python="_scale_duration({0}, {1})", fails=True, unit=UnitRule.FREE),
+    ("*", "duration", "double"): Overload(name="*", parameters=("duration", "double"), result="duration", spark="CASE WHEN CAST({0} AS DOUBLE) * {1} >= -9223372036854775808D AND CAST({0} AS DOUBLE) * {1} < 9223372036854775808D THEN try_cast(CAST({0} AS DOUBLE) * {1} AS BIGINT) END", python="_scale_duration({0}, {1})", fails=True, unit=UnitRule.FREE),
     ("/", "duration", "duration"): Overload(name="/", parameters=("duration", "duration"), result="double", spark="try_divide(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))", python="_duration_ratio({0}, {1})", fails=True),
 }  # fmt: skip
 """Sums, differences and products of which one side is a time; durations are microseconds in Spark."""

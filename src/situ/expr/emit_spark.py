@@ -1,0 +1,369 @@
+"""Typed tree → Spark SQL text: one expression for the value and, where it can fail, one that says when it does.
+
+Spark has no failure besides stopping the query, so an expression that can fail becomes two: ``value``, which never
+raises and may be anything where ``fails`` is true, and ``fails``, never null. Expressions that cannot fail, the common case,
+are just their value. The text does not depend on ANSI mode; it expects the session's time zone to be UTC, as
+Situ's sessions are.
+
+Three rails carry failure through logic. For a condition c: T is true where c is surely true, F where it is surely
+false, E where it fails. Then T(a AND b) = T(a) AND T(b), F = F(a) OR F(b), E = (E(a) OR E(b)) AND NOT F, and
+mirrored for OR: the text grows with depth times size, not exponentially.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from situ.catalogue import TOO_LARGE
+from situ.errors import SituError
+from situ.expr.calls import constants_of
+from situ.expr.overload import Overflow, Overload
+from situ.expr.quote import spark_name, spark_text
+from situ.expr.runtime import micros
+from situ.expr.tree import (
+    And,
+    Apply,
+    Case,
+    Coalesce,
+    Coerce,
+    Compare,
+    Each,
+    Field,
+    ForEach,
+    In,
+    IsNull,
+    Literal,
+    MakeStruct,
+    Node,
+    Not,
+    Or,
+    Read,
+    fails_as_argument,
+)
+from situ.types.model import DOUBLE, LONG, Decimal, ListOf, Struct, Type, plain
+
+LONGEST_TEXT = 1 << 20
+_SHORT = 60  # characters: a column or a constant is not worth a name
+_LARGEST = "1.7976931348623157E308D"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExpression:
+    """Spark SQL text. ``fails`` is empty for an expression that cannot fail."""
+
+    value: str
+    fails: str = ""
+
+    @property
+    def matches(self) -> str:
+        """True where a condition holds and does not fail, false everywhere else."""
+        known = f"({self.value} <=> TRUE)"
+        return f"({known} AND NOT {self.fails})" if self.fails else known
+
+
+Reader = Callable[[Read], str]
+"""How a value is read from the columns at hand; engines that keep payloads in another form bring their own."""
+
+
+def read_column(node: Read) -> str:
+    """A variable is a column, its attributes are fields of a struct."""
+    return ".".join(spark_name(name) for name in (node.variable, *node.path))
+
+
+def emit_spark(node: Node, reader: Reader = read_column) -> SparkExpression:
+    """The expression for Spark; ``SituError`` if its text would become unreasonably long."""
+    return _Emitter(reader).finite(node)
+
+
+class _Emitter:
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.names = 0
+        self.locals: set[str] = set()
+
+    def emit(self, node: Node) -> SparkExpression:
+        result = self._emit(node)
+        if len(result.value) + len(result.fails) > LONGEST_TEXT:
+            raise SituError(TOO_LARGE(what="characters of Spark SQL", limit=LONGEST_TEXT))
+        return result
+
+    def finite(self, node: Node) -> SparkExpression:
+        return self._within(node, Overflow.NONE)
+
+    def _within(self, node: Node, tolerated: Overflow) -> SparkExpression:
+        """The node as an argument: with a check that it is finite, or not NaN, if it could be."""
+        result = self.emit(node)
+        if not fails_as_argument(node, tolerated):
+            return result
+        # Spark orders NaN above all numbers, so one comparison finds NaN and both infinities.
+        beyond = f"(abs({result.value}) > {_LARGEST})" if tolerated is Overflow.NONE else f"isnan({result.value})"
+        return SparkExpression(result.value, _any(result.fails, _sure(beyond, node.nullable)))
+
+    def _emit(self, node: Node) -> SparkExpression:
+        match node:
+            case Literal(value=value, type=type):
+                return SparkExpression(spark_literal(value, type))
+            case Read(variable=variable):
+                return SparkExpression(_local(node) if variable in self.locals else self.reader(node))
+            case Apply():
+                return self._apply(node)
+            case Coerce(arg=arg):
+                inner = self.emit(arg)
+                return SparkExpression(_coerced(node, inner.value), inner.fails)
+            case Compare(op=op, left=left, right=right):
+                a, b = self._within(left, Overflow.INFINITE), self._within(right, Overflow.INFINITE)
+                return SparkExpression(f"({a.value} {op} {b.value})", _any(a.fails, b.fails))
+            case In(item=item, values=values):
+                found = self._within(item, Overflow.INFINITE)
+                return SparkExpression(_member(found.value, values, item.type), found.fails)
+            case And() | Or():
+                return self._logic(node)
+            case Not(arg=arg):
+                inner = self.emit(arg)
+                return SparkExpression(f"(NOT {inner.value})", inner.fails)
+            case IsNull(arg=arg):
+                inner = self.finite(arg)
+                return SparkExpression(f"({inner.value} IS NULL)", inner.fails)
+            case Case():
+                return self._case(node)
+            case Coalesce(args=args):
+                return self._coalesce(args)
+            case MakeStruct(fields=fields):
+                parts = [(name, self.finite(part)) for name, part in fields]
+                text = ", ".join(f"{spark_text(name)}, {part.value}" for name, part in parts)
+                return SparkExpression(f"named_struct({text})", _any(*(part.fails for _, part in parts)))
+            case Field(of=of, name=name):
+                inner = self.emit(of)
+                return SparkExpression(f"({inner.value}).{spark_name(name)}", inner.fails)
+            case ForEach():
+                return self._each(node)
+
+    def _apply(self, node: Apply) -> SparkExpression:
+        overload = node.overload
+        args = [self._within(arg, overload.tolerance(place)) for place, arg in enumerate(node.args)]
+        texts = [arg.value for arg in args]
+        constants = tuple(constants_of(overload, node.args))
+        value = self._filled(overload, texts, constants)
+        own = ""
+        if overload.checks_result:
+            own = _sure(f"(abs({value}) > {_LARGEST})", node.nullable)
+        elif overload.fails:
+            given = [f"{text} IS NOT NULL" for text, arg in zip(texts, node.args, strict=True) if arg.nullable]
+            own = f"({' AND '.join([*given, f'{value} IS NULL'])})"
+        return SparkExpression(value, _any(*(arg.fails for arg in args), own))
+
+    def _filled(self, overload: Overload, texts: Sequence[str], constants: tuple[Any, ...]) -> str:
+        """The template with its arguments; a long argument it mentions more than once is computed once, under a name.
+
+        Without that the text would double with every level, and Spark's optimiser with it.
+        """
+        uses = _uses(overload, len(texts), constants)
+        names, held = list(texts), []
+        for place, text in enumerate(texts):
+            if uses[place] > 1 and len(text) > _SHORT:
+                self.names += 1
+                names[place] = f"_situ_v{self.names}"
+                held.append((names[place], text))
+        value = _template(overload, names, constants)
+        for name, text in reversed(held):
+            value = f"element_at(transform(array({text}), {name} -> {value}), 1)"
+        return value
+
+    def _case(self, node: Case) -> SparkExpression:
+        arms = [(self.emit(condition), self.finite(result)) for condition, result in node.arms]
+        last = self.finite(node.otherwise)
+        value = "CASE" + "".join(f" WHEN {c.value} THEN {r.value}" for c, r in arms) + f" ELSE {last.value} END"
+        if not any((*(c.fails or r.fails for c, r in arms), last.fails)):
+            return SparkExpression(value)
+        fails = "CASE"
+        for condition, result in arms:
+            fails += f" WHEN {condition.fails} THEN TRUE" if condition.fails else ""
+            fails += f" WHEN {condition.value} THEN {result.fails or 'FALSE'}"
+        return SparkExpression(value, f"{fails} ELSE {last.fails or 'FALSE'} END")
+
+    def _coalesce(self, args: Sequence[Node]) -> SparkExpression:
+        parts = [self.finite(arg) for arg in args]
+        value = f"coalesce({', '.join(part.value for part in parts)})"
+        if not any(part.fails for part in parts):
+            return SparkExpression(value)
+        fails = "CASE"
+        for part in parts:
+            fails += f" WHEN {part.fails} THEN TRUE" if part.fails else ""
+            fails += f" WHEN {part.value} IS NOT NULL THEN FALSE"
+        return SparkExpression(value, f"{fails} ELSE FALSE END")
+
+    # ── logic ──
+
+    def _logic(self, node: And | Or) -> SparkExpression:
+        word = " AND " if isinstance(node, And) else " OR "
+        if not node.can_fail:
+            return SparkExpression(f"({word.join(self.emit(arg).value for arg in node.args)})")
+        value = f"({word.join(self.emit(arg).value for arg in node.args)})"
+        return SparkExpression(value, self._error(node))
+
+    def _true(self, node: Node) -> str:
+        match node:
+            case And(args=args):
+                return f"({' AND '.join(self._true(arg) for arg in args)})"
+            case Or(args=args):
+                return f"({' OR '.join(self._true(arg) for arg in args)})"
+            case Not(arg=arg):
+                return self._false(arg)
+            case _:
+                return self._surely(node, "TRUE")
+
+    def _false(self, node: Node) -> str:
+        match node:
+            case And(args=args):
+                return f"({' OR '.join(self._false(arg) for arg in args)})"
+            case Or(args=args):
+                return f"({' AND '.join(self._false(arg) for arg in args)})"
+            case Not(arg=arg):
+                return self._true(arg)
+            case _:
+                return self._surely(node, "FALSE")
+
+    def _surely(self, node: Node, which: str) -> str:
+        found = self.emit(node)
+        known = f"({found.value} <=> {which})"
+        return f"({known} AND NOT {found.fails})" if found.fails else known
+
+    def _error(self, node: Node) -> str:
+        match node:
+            case And(args=args):
+                return self._undecided(args, self._false)
+            case Or(args=args):
+                return self._undecided(args, self._true)
+            case Not(arg=arg):
+                return self._error(arg)
+            case _:
+                return self.emit(node).fails or "FALSE"
+
+    def _undecided(self, args: Sequence[Node], deciding: Callable[[Node], str]) -> str:
+        """Some part fails and none decides; a part that fails does not decide, so the others are asked."""
+        failing = " OR ".join(self._error(arg) for arg in args if arg.can_fail)
+        if not failing:
+            return "FALSE"
+        decided = " OR ".join(deciding(arg) for arg in args)
+        return f"(({failing}) AND NOT ({decided}))"
+
+    # ── lists ──
+
+    def _each(self, node: ForEach) -> SparkExpression:
+        of = self.emit(node.list)
+        self.locals.add(node.variable)
+        body = self.emit(node.body) if node.kind is Each.FILTER else self.finite(node.body)
+        logical = node.kind in (Each.EXISTS, Each.FORALL)
+        deciding = ""
+        if logical and body.fails:
+            deciding = self._true(node.body) if node.kind is Each.EXISTS else self._false(node.body)
+        self.locals.discard(node.variable)
+        variable = _lambda_name(node.variable)
+        value = f"{node.kind.value}({of.value}, {variable} -> {body.value})"
+        own = ""
+        if body.fails:
+            own = f"coalesce(exists({of.value}, {variable} -> {body.fails}), FALSE)"
+            if logical:
+                own = f"({own} AND NOT coalesce(exists({of.value}, {variable} -> {deciding}), FALSE))"
+        return SparkExpression(value, _any(of.fails, own))
+
+
+def _template(overload: Overload, texts: Sequence[str], constants: Sequence[Any]) -> str:
+    return overload.spark.format(*texts) if isinstance(overload.spark, str) else overload.spark(texts, constants)
+
+
+@functools.lru_cache(maxsize=4096)
+def _uses(overload: Overload, count: int, constants: tuple[Any, ...]) -> tuple[int, ...]:
+    """How often a template mentions each of its arguments."""
+    marks = [f"\x00{place}\x00" for place in range(count)]
+    text = _template(overload, marks, constants)
+    return tuple(text.count(mark) for mark in marks)
+
+
+def _any(*fails: str) -> str:
+    given = list(dict.fromkeys(text for text in fails if text))
+    return given[0] if len(given) == 1 else f"({' OR '.join(given)})" if given else ""
+
+
+def _sure(condition: str, nullable: bool) -> str:
+    return f"({condition} <=> TRUE)" if nullable else condition
+
+
+def _lambda_name(variable: str) -> str:
+    return spark_name(f"x_{variable}")
+
+
+def _local(node: Read) -> str:
+    return ".".join((_lambda_name(node.variable), *(spark_name(step) for step in node.path)))
+
+
+def _coerced(node: Coerce, text: str) -> str:
+    if node.type == DOUBLE:
+        value = text if plain(node.arg.type) == DOUBLE else f"CAST({text} AS DOUBLE)"
+        value = f"({value} * {_double(node.scale)})" if node.scale != 1.0 else value
+        return f"({value} + {_double(node.offset)})" if node.offset != 0.0 else value
+    return f"CAST({text} AS {spark_type(node.type)})"
+
+
+def _member(item: str, values: Sequence[Any], type: Type) -> str:
+    # Spark's hash set tells 0.0 from -0.0; adding zero makes them one.
+    subject = f"({item} + 0.0D)" if plain(type) == DOUBLE else item
+    return f"({subject} IN ({', '.join(spark_literal(value, plain(type)) for value in values)}))"
+
+
+def _double(value: float) -> str:
+    return f"{value!r}D" if value >= 0 and str(value)[0] != "-" else f"({value!r}D)"
+
+
+def spark_type(type: Type) -> str:
+    """The Spark type a value of this type has inside expressions; durations are microseconds."""
+    match plain(type):
+        case Decimal(precision=precision, scale=scale):
+            return f"DECIMAL({precision},{scale})"
+        case ListOf(element=element):
+            return f"ARRAY<{spark_type(element)}>"
+        case Struct(attributes=attributes):
+            return f"STRUCT<{', '.join(f'{spark_name(a.name)}: {spark_type(a.type)}' for a in attributes)}>"
+        case primitive:
+            return _SPARK_TYPES[str(primitive)]
+
+
+_SPARK_TYPES = {
+    "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "double": "DOUBLE", "string": "STRING", "bytes": "BINARY",
+    "date": "DATE", "timestamp": "TIMESTAMP", "duration": "BIGINT",
+}  # fmt: skip
+
+
+def spark_literal(value: Any, type: Type) -> str:
+    """A constant as Spark SQL text of exactly this type."""
+    match value:
+        case None:
+            return f"CAST(NULL AS {spark_type(type)})"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() if plain(type) == LONG:
+            return f"{value}L" if value >= 0 else f"({value}L)"
+        case int():
+            return str(value) if value >= 0 else f"CAST({value} AS INT)"
+        case float():
+            return _double(value)
+        case str():
+            return spark_text(value)
+        case decimal.Decimal():
+            return f"CAST('{value:f}' AS {spark_type(type)})"
+        case dt.datetime():
+            return f"timestamp_micros({micros(value)}L)"
+        case dt.date():
+            return f"DATE'{value.isoformat()}'"
+        case dt.timedelta():
+            found = value // dt.timedelta(microseconds=1)
+            return f"{found}L" if found >= 0 else f"({found}L)"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case _:
+            raise TypeError(f"no literal of {value!r}")

@@ -1,0 +1,1 @@
+"""Where Situ runs on Apache Spark; the only package that imports pyspark."""

