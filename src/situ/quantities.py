@@ -18,7 +18,8 @@ from situ.types.scalars import Unfit, read_date, read_timestamp
 from situ.units import NO_UNIT, Unit, Units, UnknownUnit
 
 _QUANTITY = re.compile(
-    r"(?P<number>[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?)(?P<space>\s*)(?P<unit>\D.*)?"
+    r"(?P<number>[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?)"
+    r"(?P<space>[ \t\xa0\u202f]*)(?P<unit>[^0-9\s].*)?"
 )
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]")
 _SIZES = {

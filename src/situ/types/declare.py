@@ -76,7 +76,7 @@ class UnitDeclaration:
 def declare_types(fields: Fields) -> Iterator[TypeDeclaration]:
     """The declarations under ``types:`` and ``events:``, in the order written."""
     for key in ("types", "events"):
-        for head, body in fields.entries(key):
+        for head, body in _entries(fields, key):
             declaration = _declare_type(head, body, fields.read, event=key == "events")
             if declaration is not None:
                 yield declaration
@@ -84,20 +84,25 @@ def declare_types(fields: Fields) -> Iterator[TypeDeclaration]:
 
 def declare_units(fields: Fields) -> Iterator[UnitDeclaration]:
     """The declarations under ``units:``."""
-    for key, node in fields.entries("units"):
-        kind = fields.read.scalar(node)
-        if not _UNIT_NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
-            remedy = "Letters, digits and `_` make a name; physical units such as `m` or `km/h` need no declaration."
-            fields.read.problems.add(
-                BAD_NAME(key.location, name=key.text, what="a unit", reason="it has other characters", remedy=remedy)
-            )
-        elif kind is not None and not _UNIT_NAME.fullmatch(kind.text):
-            remedy = "Write `currency` or `label`."
-            fields.read.problems.add(
-                BAD_NAME(kind.location, name=kind.text, what="a kind of unit", reason="it is no word", remedy=remedy)
-            )
-        elif kind is not None:
-            yield UnitDeclaration(name=key.text, kind=kind.text, place=place_of(key))
+    for key, node in _entries(fields, "units"):
+        declaration = declare_unit(key, node, fields.read)
+        if declaration is not None:
+            yield declaration
+
+
+def declare_unit(key: Scalar, node: Node, read: Reader) -> UnitDeclaration | None:
+    """One unit with its kind; None, with the problem noted, if it is none."""
+    kind = read.scalar(node)
+    if not _UNIT_NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
+        remedy = "Letters, digits and `_` make a name; physical units such as `m` or `km/h` need no declaration."
+        reason = "it has other characters"
+        read.problems.add(BAD_NAME(key.location, name=key.text, what="a unit", reason=reason, remedy=remedy))
+        return None
+    if kind is not None and not _UNIT_NAME.fullmatch(kind.text):
+        remedy, reason = "Write `currency` or `label`.", "it is no word"
+        read.problems.add(BAD_NAME(kind.location, name=kind.text, what="a kind of unit", reason=reason, remedy=remedy))
+        return None
+    return None if kind is None else UnitDeclaration(name=key.text, kind=kind.text, place=place_of(key))
 
 
 def declare_attribute(key: Scalar, node: Node, read: Reader) -> AttributeDeclaration | None:
@@ -123,7 +128,7 @@ def declare_attribute(key: Scalar, node: Node, read: Reader) -> AttributeDeclara
 
 def _declare_type(key: Scalar, node: Node, read: Reader, *, event: bool) -> TypeDeclaration | None:
     body: tuple[tuple[Scalar, Node], ...] = ()
-    if not (isinstance(node, Scalar) and node.value is None):
+    if not is_nothing(node):
         mapping = read.mapping(node)
         body = mapping.entries if mapping else ()
     attributes = tuple(each for name, form in body if (each := declare_attribute(name, form, read)) is not None)
@@ -189,6 +194,16 @@ def _list(node: Sequence) -> TypeRef:
     for _ in range(depth):
         result = ListRef(result, place_of(node))
     return result
+
+
+def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+    """A section that is there without content is empty: someone is about to write it."""
+    node = fields.node(key)
+    return () if node is None or is_nothing(node) else fields.entries(key)
+
+
+def is_nothing(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.value is None and not node.quoted
 
 
 def place_of(node: Node) -> Place:

@@ -20,6 +20,7 @@ from situ.types.declare import (
     TypeDeclaration,
     UnitDeclaration,
     check_attribute_name,
+    declare_unit,
     place_of,
 )
 from situ.types.json_schema_words import (
@@ -111,8 +112,7 @@ class _Import:
     def _collect(self) -> dict[str, _Definition]:
         found: dict[str, _Definition] = {}
         for section in _SECTIONS:
-            node = self._root.get(section)
-            for key, schema in node.entries if isinstance(node, Mapping) else ():
+            for key, schema in self._entries(self._root, section):
                 definition = _Definition(key, schema)
                 if isinstance(schema, Mapping) and has_name(schema):
                     built = is_true(schema, "x-situ-built-in") and key.text in built_in()
@@ -148,11 +148,15 @@ class _Import:
             self._problems.add(SCHEMA_UNSUPPORTED(self._root.location, reason=reason, remedy=""))
 
     def units(self) -> Iterator[UnitDeclaration]:
-        declared = self._root.get("x-situ-units")
-        for key, kind in declared.entries if isinstance(declared, Mapping) else ():
-            text = self._read.text(kind)
-            if text is not None:
-                yield UnitDeclaration(name=key.text, kind=text, place=place_of(key))
+        for key, kind in self._entries(self._root, "x-situ-units"):
+            declaration = declare_unit(key, kind, self._read)
+            if declaration is not None:
+                yield declaration
+
+    def _entries(self, node: Mapping, keyword: str) -> tuple[tuple[Scalar, Node], ...]:
+        value = node.get(keyword)
+        mapping = None if value is None else self._read.mapping(value)
+        return mapping.entries if mapping else ()
 
     def _struct(self, name: str, node: Mapping, place: Place, *, event: bool) -> None:
         supers: list[NameRef] = []
@@ -160,8 +164,7 @@ class _Import:
         for part in self._flattened(node, supers):
             self._problems.extend(shaping(part))
             required = {each.value for each in _items(part, "required") if isinstance(each, Scalar)}
-            properties = part.get("properties")
-            for key, schema in properties.entries if isinstance(properties, Mapping) else ():
+            for key, schema in self._entries(part, "properties"):
                 attribute = self._attribute(name, key, schema, required=key.text in required)
                 if attribute is not None:
                     attributes[key.text] = attribute

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from situ.documents import Document, Reader
 from situ.errors import Problems
-from situ.types.declare import TypeDeclaration, UnitDeclaration, declare_types, declare_units
+from situ.types.declare import TypeDeclaration, UnitDeclaration, declare_types, declare_units, is_nothing
 from situ.types.resolve import resolve
 from situ.types.table import Types
 
@@ -17,6 +17,9 @@ def load_types(documents: Iterable[Document], problems: Problems) -> Types:
     types: list[TypeDeclaration] = []
     units: list[UnitDeclaration] = []
     for document in documents:
+        if document.root is not None and is_nothing(document.root):
+            problems.extend(document.problems)
+            continue
         fields = read.document(document, optional=("types", "events", "units"))
         if fields is not None:
             types.extend(declare_types(fields))

@@ -27,7 +27,10 @@ def print_types(types: Types) -> str:
     events = [type for type in types.declared if type.name in types.events]
     lines = ["version: 1"]
     if types.units.labels:
-        lines += ["units:", *(f"  {name}: {kind}" for name, kind in sorted(types.units.labels.items()))]
+        lines += [
+            "units:",
+            *(f"  {_scalar(name)}: {_scalar(kind)}" for name, kind in sorted(types.units.labels.items())),
+        ]
     for key, members in (("types", parts), ("events", events)):
         if members:
             lines += [f"{key}:", *(line for type in members for line in _print_type(type))]

@@ -191,9 +191,9 @@ def decimal_reader(type_: Decimal) -> Callable[[Any], decimal.Decimal]:
             raise Unfit(f"At most {scale} digits may stand after the point.") from None
         except decimal.InvalidOperation:
             raise Unfit(f"At most {whole} digits may stand before the point.") from None
-        if abs(result) >= limit:
+        if result.copy_abs() >= limit:  # abs() would round to the precision of the calling thread
             raise Unfit(f"At most {whole} digits may stand before the point.")
-        return result or abs(result)  # zero has no sign
+        return result or result.copy_abs()  # zero has no sign
 
     return read_decimal
 

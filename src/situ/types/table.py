@@ -89,6 +89,8 @@ class Types:
         """The type itself and then all types below it, in the order of their names."""
         if isinstance(type, ListOf):
             return tuple(ListOf(element) for element in self.subtypes(type.element))
+        if isinstance(type, Named | Struct) and self.types.get(type.name) != type:
+            return (type,)  # another type of its name hides it
         found: set[str] = set()
         waiting = list(self._below.get(str(type), ()))
         while waiting:
