@@ -83,12 +83,72 @@ def row_scope(*, trusted: bool = True) -> Scope:
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
-DOUBLES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e-3, 100.0, 109.0, 1e15, 4503599627370496.5, 9.3e18, -9.3e18, 1e100, 1.7e308, -1.7e308, 5e-324, 0.1, 1 / 3)
+DOUBLES = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.5,
+    -2.5,
+    1e-3,
+    100.0,
+    109.0,
+    1e15,
+    4503599627370496.5,
+    9.3e18,
+    -9.3e18,
+    1e100,
+    1.7e308,
+    -1.7e308,
+    5e-324,
+    0.1,
+    1 / 3,
+)
 STRANGE = (math.nan, math.inf, -math.inf)
 INTS = (0, 1, -1, 2, 3, 7, 100, 2**31 - 1, -(2**31))
 LONGS = (*INTS, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**12)
-STRINGS = ("", "a", "ab", "abc", "A", "Käse", "straße", "ΑΣ", "a=1;b=2", "street=Main;number=3", "1", "-2.5", "1e3", "3,5", "x" * 40, "  pad ", "%", "a_b", "it's", "\\", "😀b", "İ", "2026-11-01 12:30", "29.02.2023", "a/b/c", "nan", "${x}", "\n")
-INSTANTS = ("0001-01-01T00:00:00+00:00", "1900-06-15T12:00:00.123456+00:00", "1970-01-01T00:00:00+00:00", "2026-03-29T00:59:59.999999+00:00", "2026-03-29T01:30:00+00:00", "2026-10-25T00:30:00+00:00", "2026-11-01T12:30:00.5+00:00", "2038-01-19T03:14:07+00:00", "9999-12-31T23:59:59.999999+00:00")
+STRINGS = (
+    "",
+    "a",
+    "ab",
+    "abc",
+    "A",
+    "Käse",
+    "straße",
+    "ΑΣ",
+    "a=1;b=2",
+    "street=Main;number=3",
+    "1",
+    "-2.5",
+    "1e3",
+    "3,5",
+    "x" * 40,
+    "  pad ",
+    "%",
+    "a_b",
+    "it's",
+    "\\",
+    "😀b",
+    "İ",
+    "2026-11-01 12:30",
+    "29.02.2023",
+    "a/b/c",
+    "nan",
+    "${x}",
+    "\n",
+)
+INSTANTS = (
+    "0001-01-01T00:00:00+00:00",
+    "1900-06-15T12:00:00.123456+00:00",
+    "1970-01-01T00:00:00+00:00",
+    "2026-03-29T00:59:59.999999+00:00",
+    "2026-03-29T01:30:00+00:00",
+    "2026-10-25T00:30:00+00:00",
+    "2026-11-01T12:30:00.5+00:00",
+    "2038-01-19T03:14:07+00:00",
+    "9999-12-31T23:59:59.999999+00:00",
+)
 DURATIONS = (0, 1, -1, 1_000_000, 300_000_000, 86_400_000_000, 10**15, 2**63 - 1, -(2**62))
 
 
@@ -106,7 +166,9 @@ def make_value(type: Type, random: random.Random, *, strange: bool = False, dept
     pick = random.choice
     match type:
         case Decimal(precision=precision, scale=scale):
-            digits = random.choice((0, 1, 5, 12345, 10 ** (precision - 1), 10**precision - 1, random.randrange(10**precision)))
+            digits = random.choice(
+                (0, 1, 5, 12345, 10 ** (precision - 1), 10**precision - 1, random.randrange(10**precision))
+            )
             return decimal.Decimal(digits * pick((1, -1))).scaleb(-scale, context=decimal.Context(prec=60))
         case ListOf(element=element):
             items = [make_value(element, random, strange=strange, depth=depth + 1) for _ in range(random.randrange(4))]
@@ -152,7 +214,18 @@ class Generator:
         self.elements: list[str] = []
 
     def any(self, depth: int = 4) -> str:
-        kinds = ("boolean",) * 6 + ("long", "double", "double", "decimal", "string", "timestamp", "duration", "date", "struct", "list")
+        kinds = ("boolean",) * 6 + (
+            "long",
+            "double",
+            "double",
+            "decimal",
+            "string",
+            "timestamp",
+            "duration",
+            "date",
+            "struct",
+            "list",
+        )
         return self.of(self.random.choice(kinds), depth)
 
     def of(self, kind: str, depth: int) -> str:
@@ -167,12 +240,20 @@ class Generator:
 
     def _boolean(self, depth: int) -> str:
         if depth <= 0:
-            return self._pick("b", "b_", "TRUE", "FALSE", "NULL = 1", lambda: f"{self._maybe('l')} > {self.random.choice(LONGS)}", lambda: f"d {self._op()} {self._double_literal()}")
+            return self._pick(
+                "b",
+                "b_",
+                "TRUE",
+                "FALSE",
+                "NULL = 1",
+                lambda: f"{self._maybe('l')} > {self.random.choice(LONGS)}",
+                lambda: f"d {self._op()} {self._double_literal()}",
+            )
         d = depth - 1
         return self._pick(
             lambda: f"{self._double(d)} {self._op()} {self._double(d)}",
-            lambda: f"{self._linear(d)} {self._op()} {self._double_literal()}",
-            lambda: f"{self._double_literal()} {self._op()} {self._linear(d)}",
+            lambda: f"{self._linear()} {self._op()} {self._double_literal()}",
+            lambda: f"{self._double_literal()} {self._op()} {self._linear()}",
             lambda: f"{self._long(d)} {self._op()} {self._long(d)}",
             lambda: f"{self._maybe('i')} {self._op()} {self._double_literal()}",
             lambda: f"{self._decimal(d)} {self._op()} {self._decimal(d)}",
@@ -181,23 +262,37 @@ class Generator:
             lambda: f"{self._duration(d)} {self._op()} {self._duration(d)}",
             lambda: f"{self._date(d)} {self._op()} {self._date(d)}",
             lambda: f"({self._boolean(d)}) {self.random.choice(('AND', 'OR'))} ({self._boolean(d)})",
-            lambda: f"({self._boolean(d)}) {self.random.choice(('AND', 'OR'))} ({self._boolean(d)}) {self.random.choice(('AND', 'OR'))} ({self._boolean(d)})",
+            lambda: (
+                f"({self._boolean(d)}) {self.random.choice(('AND', 'OR'))} ({self._boolean(d)}) {self.random.choice(('AND', 'OR'))} ({self._boolean(d)})"
+            ),
             lambda: f"NOT ({self._boolean(d)})",
             lambda: f"({self._of_any(d)}) IS {self.random.choice(('', 'NOT '))}NULL",
             lambda: f"({self._boolean(d)}) IS {self.random.choice(('TRUE', 'FALSE', 'NOT TRUE'))}",
-            lambda: f"{self._long(d)} {self._not()}IN ({', '.join(str(self.random.choice(LONGS)) for _ in range(self.random.randrange(1, 6)))})",
-            lambda: f"{self._double(d)} {self._not()}IN ({', '.join(self._double_literal() for _ in range(self.random.randrange(1, 14)))})",
+            lambda: (
+                f"{self._long(d)} {self._not()}IN ({', '.join(str(self.random.choice(LONGS)) for _ in range(self.random.randrange(1, 6)))})"
+            ),
+            lambda: (
+                f"{self._double(d)} {self._not()}IN ({', '.join(self._double_literal() for _ in range(self.random.randrange(1, 14)))})"
+            ),
             lambda: f"{self._string(d)} {self._not()}IN ('a', 'Käse', NULL)",
-            lambda: f"{self._linear(d)} {self._not()}BETWEEN {self._double_literal()} AND {self._double_literal()}",
-            lambda: f"{self._string(d)} {self._not()}LIKE '{self.random.choice(('a%', '%b', '%a%', 'a_b', '_%', 'abc', '%', '', 's%e%n', '%=%;%', chr(92) + '%', '%s_r%'))}'",
+            lambda: f"{self._linear()} {self._not()}BETWEEN {self._double_literal()} AND {self._double_literal()}",
+            lambda: (
+                f"{self._string(d)} {self._not()}LIKE '{self.random.choice(('a%', '%b', '%a%', 'a_b', '_%', 'abc', '%', '', 's%e%n', '%=%;%', chr(92) + '%', '%s_r%'))}'"
+            ),
             lambda: f"CASE WHEN {self._boolean(d)} THEN {self._boolean(d)} ELSE {self._boolean(d)} END",
-            lambda: f"CASE WHEN {self._boolean(d)} THEN 'x' WHEN {self._boolean(d)} THEN 'y' ELSE 'z' END = '{self.random.choice('xyzw')}'",
+            lambda: (
+                f"CASE WHEN {self._boolean(d)} THEN 'x' WHEN {self._boolean(d)} THEN 'y' ELSE 'z' END = '{self.random.choice('xyzw')}'"
+            ),
             lambda: self._over_lines(d),
             lambda: f"starts_with({self._string(d)}, {self._string(0)})",
             lambda: f"contains({self._string(d)}, {self._string(0)})",
-            lambda: f"m {self._op()} {self.random.choice((5, 109, 2.5))} {self.random.choice(('m', 'ft', 'cm', '[km]'))}",
+            lambda: (
+                f"m {self._op()} {self.random.choice((5, 109, 2.5))} {self.random.choice(('m', 'ft', 'cm', '[km]'))}"
+            ),
             lambda: f"t {self._op()} {self.random.choice((20, 68.5))} {self.random.choice(('degC', '[degF]', 'K'))}",
-            lambda: f"inside({self._maybe('at')}, struct(0 AS x1, -5 AS y1, 100 AS x2, {self.random.choice((5, 1e100))} AS y2))",
+            lambda: (
+                f"inside({self._maybe('at')}, struct(0 AS x1, -5 AS y1, 100 AS x2, {self.random.choice((5, 1e100))} AS y2))"
+            ),
             lambda: f"within({self._maybe('at')}, at, {self.random.choice((1, 5, 100))} m)",
             lambda: f"distance(d, {self._double(d)}, 1, 2) {self._op()} {self._double_literal()}",
             lambda: f"y_ {self.random.choice(('=', '<>'))} y_",
@@ -223,15 +318,29 @@ class Generator:
         return "NOT " if self.random.random() < 0.3 else ""
 
     def _double_literal(self) -> str:
-        value = self.random.choice(DOUBLES) if self.random.random() < 0.6 else round(self.random.uniform(-50, 150), self.random.randrange(6))
+        value = (
+            self.random.choice(DOUBLES)
+            if self.random.random() < 0.6
+            else round(self.random.uniform(-50, 150), self.random.randrange(6))
+        )
         return repr(value)
 
-    def _linear(self, d: int) -> str:
+    def _linear(self) -> str:
         """A monotone function of one attribute: what thresholds are solved for."""
         text = self._pick("d", "d_", "e_", "i", "i_", "l_")
         for _ in range(self.random.randrange(4)):
-            constant = self.random.choice(("1.09", "-2", "0.5", "1e-3", "100", "3", "1e200", "-0.3048", "0.9144", "1e308"))
-            text = self._pick(f"({text} * {constant})", f"({text} + {constant})", f"({text} - {constant})", f"({constant} - {text})", f"({text} / {constant})", f"({constant} * {text})", f"(-{text})")
+            constant = self.random.choice(
+                ("1.09", "-2", "0.5", "1e-3", "100", "3", "1e200", "-0.3048", "0.9144", "1e308")
+            )
+            text = self._pick(
+                f"({text} * {constant})",
+                f"({text} + {constant})",
+                f"({text} - {constant})",
+                f"({constant} - {text})",
+                f"({text} / {constant})",
+                f"({constant} * {text})",
+                f"(-{text})",
+            )
         return text
 
     def _double(self, depth: int) -> str:
@@ -239,7 +348,7 @@ class Generator:
             return self._pick("d", "d_", "e_", self._double_literal, "to_double(m / 1 m)")
         d = depth - 1
         return self._pick(
-            lambda: self._linear(d),
+            lambda: self._linear(),
             lambda: f"({self._double(d)} {self.random.choice('+-*')} {self._double(d)})",
             lambda: f"({self._double(d)} / {self._double(d)})",
             lambda: f"({self._long(d)} / {self._long(d)})",
@@ -276,13 +385,19 @@ class Generator:
             lambda: f"abs({self._long(d)})",
             lambda: f"floor({self._double(d)})",
             lambda: f"ceil({self._double(d)})",
-            lambda: f"to_long({self._pick(lambda: self._double(d), lambda: self._string(d), lambda: self._decimal(d))})",
+            lambda: (
+                f"to_long({self._pick(lambda: self._double(d), lambda: self._string(d), lambda: self._decimal(d))})"
+            ),
             lambda: f"length({self._string(d)})",
             lambda: f"size({self._list(d)})",
             lambda: f"coalesce({self._long(d)}, 0)",
             lambda: f"epoch_ms({self._timestamp(d)})",
-            lambda: f"{self.random.choice(('year', 'month', 'day', 'hour', 'minute', 'second', 'weekday'))}({self._timestamp(d)}, '{self.random.choice(_ZONES)}')",
-            lambda: f"CASE WHEN {self._boolean(d)} THEN {self._long(d)} WHEN {self._boolean(d)} THEN {self._long(d)} END",
+            lambda: (
+                f"{self.random.choice(('year', 'month', 'day', 'hour', 'minute', 'second', 'weekday'))}({self._timestamp(d)}, '{self.random.choice(_ZONES)}')"
+            ),
+            lambda: (
+                f"CASE WHEN {self._boolean(d)} THEN {self._long(d)} WHEN {self._boolean(d)} THEN {self._long(d)} END"
+            ),
             "element_at(lines, -1).qty",
         )
 
@@ -294,7 +409,9 @@ class Generator:
             lambda: f"({self._decimal(0)} {self.random.choice('+-*/%')} {self._decimal(0)})",
             lambda: f"({self._decimal(d)} {self.random.choice('+-*')} {self.random.choice((2, 0.5, 1.25))})",
             lambda: f"round({self._decimal(d)}, {self.random.randrange(3)})",
-            lambda: f"to_decimal({self._pick(lambda: self._double(d), lambda: self._long(d), lambda: self._string(d), lambda: self._decimal(d))}, {self.random.choice((10, 20, 38))}, {self.random.choice((0, 2, 8))})",
+            lambda: (
+                f"to_decimal({self._pick(lambda: self._double(d), lambda: self._long(d), lambda: self._string(d), lambda: self._decimal(d))}, {self.random.choice((10, 20, 38))}, {self.random.choice((0, 2, 8))})"
+            ),
         )
 
     def _string(self, depth: int) -> str:
@@ -304,14 +421,22 @@ class Generator:
         return self._pick(
             lambda: f"({self._string(d)} || {self._string(d)})",
             lambda: f"{self.random.choice(('upper', 'lower', 'trim'))}({self._string(d)})",
-            lambda: f"substring({self._string(d)}, {self._pick('1', '2', '-2', '0', '-100', 'l_')}, {self._pick('1', '3', '-1', 'i')})",
+            lambda: (
+                f"substring({self._string(d)}, {self._pick('1', '2', '-2', '0', '-100', 'l_')}, {self._pick('1', '3', '-1', 'i')})"
+            ),
             lambda: f"substring({self._string(d)}, {self._pick('1', '-2', 'i')})",
             lambda: f"replace({self._string(d)}, {self._string(0)}, {self._string(0)})",
-            lambda: f"split_part({self._string(d)}, {self._pick(repr('/'), repr(';'), 's', repr(''))}, {self._pick('1', '2', '-1', '0', 'i_')})",
+            lambda: (
+                f"split_part({self._string(d)}, {self._pick(repr('/'), repr(';'), 's', repr(''))}, {self._pick('1', '2', '-1', '0', 'i_')})"
+            ),
             lambda: f"kv({self._string(d)}, {self._string(0)})",
-            lambda: f"to_string({self._pick(lambda: self._long(d), lambda: self._boolean(d), lambda: self._decimal(d), lambda: self._timestamp(d), lambda: self._date(d))})",
+            lambda: (
+                f"to_string({self._pick(lambda: self._long(d), lambda: self._boolean(d), lambda: self._decimal(d), lambda: self._timestamp(d), lambda: self._date(d))})"
+            ),
             lambda: f"format_number({self._double(d)}, {self.random.randrange(4)})",
-            lambda: f"format_time({self._timestamp(d)}, '{self.random.choice(_PATTERNS)}', '{self.random.choice(_ZONES)}')",
+            lambda: (
+                f"format_time({self._timestamp(d)}, '{self.random.choice(_PATTERNS)}', '{self.random.choice(_ZONES)}')"
+            ),
             lambda: f"coalesce({self._string(d)}, {self._string(d)})",
             lambda: f"CASE WHEN {self._boolean(d)} THEN {self._string(d)} ELSE {self._string(d)} END",
             "element_at(lines, 1).sku",
@@ -325,7 +450,9 @@ class Generator:
             lambda: f"({self._timestamp(d)} {self.random.choice('+-')} {self._duration(d)})",
             lambda: f"from_epoch_ms({self._long(d)})",
             lambda: f"parse_time({self._string(d)}, '{self.random.choice(_PATTERNS)}', '{self.random.choice(_ZONES)}')",
-            lambda: f"parse_time(format_time({self._timestamp(0)}, 'yyyy-MM-dd HH:mm'), 'yyyy-MM-dd HH:mm', '{self.random.choice(_ZONES)}')",
+            lambda: (
+                f"parse_time(format_time({self._timestamp(0)}, 'yyyy-MM-dd HH:mm'), 'yyyy-MM-dd HH:mm', '{self.random.choice(_ZONES)}')"
+            ),
             lambda: f"coalesce({self._timestamp(d)}, {self._timestamp(d)})",
             lambda: f"greatest({self._timestamp(d)}, {self._timestamp(d)})",
         )
@@ -343,7 +470,12 @@ class Generator:
         )
 
     def _date(self, depth: int) -> str:
-        return self._pick("date", "date_", "DATE '2026-11-01'", lambda: f"date_of({self._timestamp(depth - 1)}, '{self.random.choice(_ZONES)}')")
+        return self._pick(
+            "date",
+            "date_",
+            "DATE '2026-11-01'",
+            lambda: f"date_of({self._timestamp(depth - 1)}, '{self.random.choice(_ZONES)}')",
+        )
 
     def _struct(self, depth: int) -> str:
         d = depth - 1
@@ -360,7 +492,12 @@ class Generator:
         )  # fmt: skip
 
     def _of_any(self, depth: int) -> str:
-        return self.of(self.random.choice(("boolean", "long", "double", "decimal", "string", "timestamp", "duration", "date", "list")), depth)
+        return self.of(
+            self.random.choice(
+                ("boolean", "long", "double", "decimal", "string", "timestamp", "duration", "date", "list")
+            ),
+            depth,
+        )
 
 
 _PATTERNS = ("yyyy-MM-dd HH:mm", "dd.MM.yyyy", "yyyy-MM-dd HH:mm:ss.SSS", "HH:mm", "yyyyMMddHHmmssSSSSSS")

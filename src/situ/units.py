@@ -201,7 +201,7 @@ def _physical_atom(name: str) -> Atom:
     zero, one, two = (Fraction(str(quantity.magnitude)) for quantity in at)
     if two - one != one - zero:  # decibel and its kin: no linear scale, so a project declares them as labels
         raise UnknownUnit(name)
-    base = tuple(sorted((str(unit), Fraction(power)) for unit, power in at[0].unit_items()))
+    base = tuple(sorted((str(unit), Fraction(str(power))) for unit, power in at[0].unit_items()))
     return Atom(symbol=_symbol(canonical, registry), base=base, scale=one - zero, offset=zero)
 
 

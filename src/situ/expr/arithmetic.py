@@ -14,7 +14,6 @@ from situ.expr.tree import NULL, Apply, Literal, Node, Span
 from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, PRIMITIVES, TIMESTAMP, Decimal, Type, plain
 from situ.units import NO_UNIT, Unit
 
-
 DIVIDED_BY_CONSTANT = Overload(
     name="/",
     parameters=("double", "double"),
@@ -134,7 +133,10 @@ def _with_time(op: str, left: Node, right: Node, span: Span, meeting: Meeting) -
                 remedy="",
             )
         )
-    args = (meeting.coerce(left, a, left.unit if a == DOUBLE else NO_UNIT), meeting.coerce(right, b, right.unit if b == DOUBLE else NO_UNIT))
+    args = (
+        meeting.coerce(left, a, left.unit if a == DOUBLE else NO_UNIT),
+        meeting.coerce(right, b, right.unit if b == DOUBLE else NO_UNIT),
+    )
     return Apply(overload, args, PRIMITIVES[overload.result], span=span)
 
 
@@ -147,13 +149,17 @@ _RUNTIME = {"+": "_decimal_add", "-": "_decimal_subtract", "*": "_decimal_multip
 @cache
 def _decimal_overload(op: str, a: Decimal, b: Decimal) -> tuple[Overload, Decimal]:
     if op == "%":
-        result = Decimal(min(a.precision - a.scale, b.precision - b.scale) + max(a.scale, b.scale), max(a.scale, b.scale))
+        result = Decimal(
+            min(a.precision - a.scale, b.precision - b.scale) + max(a.scale, b.scale), max(a.scale, b.scale)
+        )
         python = "_decimal_remainder({0}, {1})"
     else:
         result = decimal_result(op, a, b)
         python = f"{_RUNTIME[op]}({{0}}, {{1}}, {result.precision}, {result.scale})"
     spark = f"try_cast({_TRY[op]}({{0}}, {{1}}) AS DECIMAL({result.precision},{result.scale}))"
-    return Overload(name=op, parameters=(str(a), str(b)), result=str(result), spark=spark, python=python, fails=True), result
+    return Overload(
+        name=op, parameters=(str(a), str(b)), result=str(result), spark=spark, python=python, fails=True
+    ), result
 
 
 def decimal_result(op: str, a: Decimal, b: Decimal) -> Decimal:

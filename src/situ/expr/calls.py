@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from situ.catalogue import NOT_IN_LANGUAGE, TOO_LARGE, UNKNOWN_NAME, WRONG_CALL, WRONG_TYPE
 from situ.errors import nearest
 from situ.expr import literals
-from situ.expr.coerce import Meeting, Mismatch, is_number, widen
+from situ.expr.coerce import Meeting, is_number, widen
 from situ.expr.functions.table import FUNCTIONS, SYNONYMS
 from situ.expr.overload import Function, Overload, UnitRule
 from situ.expr.scope import Definition, Variable
@@ -50,7 +50,13 @@ def call(check: Checking, name: str, args: list[Node] | None, syntax: Syntax) ->
     if defined is None and function is None:
         known = [*FUNCTIONS, *_FORMS, *check.scope.functions]
         check.refuse(
-            UNKNOWN_NAME(check.at(syntax), kind="function", name=name, nearest=nearest(name, known), instead="See the reference of functions.")
+            UNKNOWN_NAME(
+                check.at(syntax),
+                kind="function",
+                name=name,
+                nearest=nearest(name, known),
+                instead="See the reference of functions.",
+            )
         )
         return None
     nodes = check.all(syntax.parts) if args is None else args
@@ -99,7 +105,11 @@ def _fits(parameter: str, node: Node) -> bool:
         case "list":
             return isinstance(type, ListOf)
         case "points":
-            return isinstance(type, ListOf) and isinstance(element := plain(type.element), Struct) and _names(element) >= {"x", "y"}
+            return (
+                isinstance(type, ListOf)
+                and isinstance(element := plain(type.element), Struct)
+                and _names(element) >= {"x", "y"}
+            )
         case "decimal":
             return isinstance(type, Decimal)
         case "double":
@@ -114,7 +124,12 @@ def _with_overload(check: Checking, overload: Overload, nodes: list[Node], synta
     for place in overload.constants:
         if place < len(nodes) and not (isinstance(nodes[place], Literal) and nodes[place].value is not None):  # type: ignore[union-attr]
             check.refuse(
-                WRONG_CALL(check.at(syntax.parts[place] if place < len(syntax.parts) else syntax), name=overload.name, reason=f"argument {place + 1} must be a constant", forms=(overload.signature,))
+                WRONG_CALL(
+                    check.at(syntax.parts[place] if place < len(syntax.parts) else syntax),
+                    name=overload.name,
+                    reason=f"argument {place + 1} must be a constant",
+                    forms=(overload.signature,),
+                )
             )
             return None
     constants = constants_of(overload, nodes)
@@ -129,7 +144,9 @@ def _with_overload(check: Checking, overload: Overload, nodes: list[Node], synta
 
 def constants_of(overload: Overload, nodes: Sequence[Node]) -> list[Any]:
     """The values of the constant arguments that were given."""
-    return [node.value for place in overload.constants if place < len(nodes) and isinstance(node := nodes[place], Literal)]
+    return [
+        node.value for place in overload.constants if place < len(nodes) and isinstance(node := nodes[place], Literal)
+    ]
 
 
 def _digits_complaint(overload: Overload, constants: Sequence[Any]) -> str:
@@ -155,7 +172,11 @@ def _in_units(check: Checking, overload: Overload, nodes: list[Node]) -> tuple[l
             result = units.parse("m") if overload.unit is UnitRule.METRES and check.scope.with_units else NO_UNIT
         case UnitRule.SAME | UnitRule.ALIKE:
             numbers = [node for place, node in enumerate(nodes) if place not in overload.constants]
-            common = meeting.common_unit(numbers) if all(is_number(node.type) or node.type == NULL for node in numbers) else nodes[0].unit
+            common = (
+                meeting.common_unit(numbers)
+                if all(is_number(node.type) or node.type == NULL for node in numbers)
+                else nodes[0].unit
+            )
             fixed, result = common, common if overload.unit is UnitRule.SAME else NO_UNIT
         case UnitRule.ROOT:
             from fractions import Fraction
@@ -201,7 +222,14 @@ def _inline(check: Checking, definition: Definition, nodes: list[Node], syntax: 
     parameters = definition.parameters
     if len(nodes) != len(parameters):
         form = f"{definition.name}({', '.join(name for name, _ in parameters)})"
-        check.refuse(WRONG_CALL(check.at(syntax), name=definition.name, reason=f"it takes {len(parameters)} arguments, got {len(nodes)}", forms=(form,)))
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax),
+                name=definition.name,
+                reason=f"it takes {len(parameters)} arguments, got {len(nodes)}",
+                forms=(form,),
+            )
+        )
         return None
     given: dict[str, Node] = {}
     for (name, variable), node in zip(parameters, nodes, strict=True):
@@ -263,9 +291,15 @@ def _struct(check: Checking, syntax: Syntax) -> Node | None:
     if not complete:
         return None
     if not fields:
-        check.refuse(WRONG_CALL(check.at(syntax), name="struct", reason="it needs an attribute", forms=("struct(a AS x, b AS y)",)))
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax), name="struct", reason="it needs an attribute", forms=("struct(a AS x, b AS y)",)
+            )
+        )
         return None
-    attributes = tuple(Attribute(name=name, type=node.type, unit=node.unit, optional=node.nullable) for name, node in fields)
+    attributes = tuple(
+        Attribute(name=name, type=node.type, unit=node.unit, optional=node.nullable) for name, node in fields
+    )
     return MakeStruct(tuple(fields), Struct("", attributes), span=(syntax.start, syntax.end))
 
 
@@ -274,7 +308,9 @@ def _coalesce(check: Checking, syntax: Syntax) -> Node | None:
     if nodes is None:
         return None
     if not nodes:
-        check.refuse(WRONG_CALL(check.at(syntax), name="coalesce", reason="it needs an argument", forms=("coalesce(a, b)",)))
+        check.refuse(
+            WRONG_CALL(check.at(syntax), name="coalesce", reason="it needs an argument", forms=("coalesce(a, b)",))
+        )
         return None
     met = check.meeting("`coalesce`").meet(nodes)
     if met[0].type == NULL:
@@ -286,7 +322,14 @@ def _if(check: Checking, syntax: Syntax) -> Node | None:
     from situ.expr.check import choose
 
     if len(syntax.parts) != 3:
-        check.refuse(WRONG_CALL(check.at(syntax), name="if", reason=f"it takes 3 arguments, got {len(syntax.parts)}", forms=("if(condition, a, b)",)))
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax),
+                name="if",
+                reason=f"it takes 3 arguments, got {len(syntax.parts)}",
+                forms=("if(condition, a, b)",),
+            )
+        )
         return None
     condition = check.condition(syntax.parts[0], "The condition of `if`")
     results = check.all(syntax.parts[1:])
@@ -299,7 +342,11 @@ def _extreme(name: str) -> Callable[[Checking, Syntax], Node | None]:
         if nodes is None:
             return None
         if len(nodes) < 2:
-            check.refuse(WRONG_CALL(check.at(syntax), name=name, reason="it needs two arguments or more", forms=(f"{name}(a, b)",)))
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax), name=name, reason="it needs two arguments or more", forms=(f"{name}(a, b)",)
+                )
+            )
             return None
         met = check.meeting(f"`{name}`").meet(nodes)
         type = plain(met[0].type)
@@ -327,21 +374,39 @@ def _each(kind: Each) -> Callable[[Checking, Syntax], Node | None]:
     def handle(check: Checking, syntax: Syntax) -> Node | None:
         form = (f"{kind.value}(list, x -> …)",)
         if len(syntax.parts) != 2 or syntax.parts[1].kind != "lambda":
-            check.refuse(WRONG_CALL(check.at(syntax), name=kind.value, reason="it takes a list and a function of its elements", forms=form))
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax),
+                    name=kind.value,
+                    reason="it takes a list and a function of its elements",
+                    forms=form,
+                )
+            )
             return None
         of, function = check.node(syntax.parts[0]), syntax.parts[1]
         if of is None:
             return None
         type = plain(of.type)
         if not isinstance(type, ListOf):
-            check.refuse(WRONG_CALL(check.at(syntax.parts[0]), name=kind.value, reason=f"it takes a list, found {of.type}", forms=form))
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax.parts[0]), name=kind.value, reason=f"it takes a list, found {of.type}", forms=form
+                )
+            )
             return None
         if check.locals and not _own_list(check, of):
-            check.refuse(NOT_IN_LANGUAGE(check.at(syntax.parts[0]), found="Inside a list function, going through a list that is not part of the element"))
+            check.refuse(
+                NOT_IN_LANGUAGE(
+                    check.at(syntax.parts[0]),
+                    found="Inside a list function, going through a list that is not part of the element",
+                )
+            )
             return None
         made = check.new_local(function.text)
         trusted = all(read.trusted for read in walk(of) if isinstance(read, Read))
-        check.locals.append((function.text, made, Variable(type=type.element, unit=of.unit, optional=True, trusted=trusted)))
+        check.locals.append(
+            (function.text, made, Variable(type=type.element, unit=of.unit, optional=True, trusted=trusted))
+        )
         body = check.node(function.parts[0])
         check.locals.pop()
         return None if body is None else _each_node(check, kind, of, made, body, syntax)
@@ -359,7 +424,8 @@ def _each_node(check: Checking, kind: Each, of: Node, variable: str, body: Node,
     span = (syntax.start, syntax.end)
     if kind is Each.TRANSFORM:
         copies = any(
-            isinstance(part, Read) and part.variable in check.scope.variables and not _is_small(part.type) for part in walk(body)
+            isinstance(part, Read) and part.variable in check.scope.variables and not _is_small(part.type)
+            for part in walk(body)
         )
         if copies and not (isinstance(of, Apply) and of.overload.name == "at_most"):
             # Text of the event copied into every element would grow with the square of its size.
@@ -380,13 +446,23 @@ def _is_small(type: Type) -> bool:
     return not isinstance(found, Struct | ListOf) and str(found) not in ("string", "bytes")
 
 
-def _typed_text(read: Callable[[str, tuple[int, int]], Literal | None], form: str, remedy: str) -> Callable[[Checking, Syntax], Node | None]:
+def _typed_text(
+    read: Callable[[str, tuple[int, int]], Literal | None], form: str, remedy: str
+) -> Callable[[Checking, Syntax], Node | None]:
     def handle(check: Checking, syntax: Syntax) -> Node | None:
         if len(syntax.parts) == 1 and syntax.parts[0].kind == "text":
             found = read(syntax.parts[0].text, (syntax.start, syntax.end))
             if found is not None:
                 return found
-            check.refuse(WRONG_TYPE(check.at(syntax.parts[0]), what=syntax.text.upper(), found=f"`{syntax.parts[0].text}`", expected=form, remedy=remedy))
+            check.refuse(
+                WRONG_TYPE(
+                    check.at(syntax.parts[0]),
+                    what=syntax.text.upper(),
+                    found=f"`{syntax.parts[0].text}`",
+                    expected=form,
+                    remedy=remedy,
+                )
+            )
             return None
         check.refuse(WRONG_CALL(check.at(syntax), name=syntax.text, reason="it takes a text in quotes", forms=(form,)))
         return None
@@ -444,7 +520,14 @@ def _within(check: Checking, syntax: Syntax) -> Node | None:
     if nodes is None:
         return None
     if len(nodes) != 3:
-        check.refuse(WRONG_CALL(check.at(syntax), name="within", reason=f"it takes 3 arguments, got {len(nodes)}", forms=("within(a, b, 5 m)",)))
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax),
+                name="within",
+                reason=f"it takes 3 arguments, got {len(nodes)}",
+                forms=("within(a, b, 5 m)",),
+            )
+        )
         return None
     found = _distance_of(check, nodes[0], nodes[1], syntax)
     return None if found is None else compare("<=", found, nodes[2], syntax, check)
@@ -464,7 +547,9 @@ def _inside(check: Checking, syntax: Syntax) -> Node | None:
             if here is not None and box is not None:
                 x1, y1, x2, y2 = box
                 sides = ((">=", here[0], x1), ("<=", here[0], x2), (">=", here[1], y1), ("<=", here[1], y2))
-                return And(tuple(compare(op, a, b, syntax, check) for op, a, b in sides), span=(syntax.start, syntax.end))
+                return And(
+                    tuple(compare(op, a, b, syntax, check) for op, a, b in sides), span=(syntax.start, syntax.end)
+                )
         if (found := _in_polygon(check, point, area, syntax)) is not None:
             return found
     check.refuse(_not_spatial(check, "inside", tuple(nodes), "a point and a box or polygon", syntax))
@@ -500,7 +585,9 @@ def _in_polygon(check: Checking, point: Node, area: Node, syntax: Syntax) -> Nod
 
 def _not_spatial(check: Checking, name: str, nodes: tuple[Node, ...], wanted: str, syntax: Syntax) -> Any:
     found = ", ".join(str(node.type) for node in nodes)
-    return WRONG_CALL(check.at(syntax), name=name, reason=f"it takes {wanted}, found ({found})", forms=(f"{name}(a, b)",))
+    return WRONG_CALL(
+        check.at(syntax), name=name, reason=f"it takes {wanted}, found ({found})", forms=(f"{name}(a, b)",)
+    )
 
 
 def _round(check: Checking, syntax: Syntax) -> Node | None:
@@ -511,7 +598,7 @@ def _round(check: Checking, syntax: Syntax) -> Node | None:
     type = plain(nodes[0].type) if nodes else NULL
     if isinstance(type, Decimal) and len(nodes) <= 2 and (len(nodes) == 1 or isinstance(nodes[1], Literal)):
         digits = nodes[1].value if len(nodes) > 1 and isinstance(nodes[1], Literal) else 0
-        if isinstance(digits, int) and 0 <= digits:
+        if isinstance(digits, int) and digits >= 0:
             scale = min(digits, type.scale)
             precision = min(type.precision - type.scale + scale + 1, 38)
             overload = next(o for o in FUNCTIONS["to_decimal"].overloads if o.parameters[0] == "decimal")
@@ -536,7 +623,13 @@ _FORMS: dict[str, Callable[[Checking, Syntax], Node | None]] = {
     "within": _within,
     "inside": _inside,
     "round": _round,
-    "timestamp": _typed_text(literals.instant, "TIMESTAMP '2026-11-01T12:00:00Z'", "An instant needs its offset from UTC: end it with Z or +01:00."),
+    "timestamp": _typed_text(
+        literals.instant,
+        "TIMESTAMP '2026-11-01T12:00:00Z'",
+        "An instant needs its offset from UTC: end it with Z or +01:00.",
+    ),
     "date": _typed_text(literals.date, "DATE '2026-11-01'", "Write year, month and day: DATE '2026-11-01'."),
-    "duration": _typed_text(literals.duration, "DURATION 'PT5S'", "Write ISO 8601 without months and years: DURATION 'P1DT2H'."),
+    "duration": _typed_text(
+        literals.duration, "DURATION 'PT5S'", "Write ISO 8601 without months and years: DURATION 'P1DT2H'."
+    ),
 }

@@ -11,16 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from situ.catalogue import NOT_IN_LANGUAGE, TOO_LARGE, UNKNOWN_NAME, WRONG_CALL, WRONG_TYPE, WRONG_UNIT
+from situ.catalogue import NOT_IN_LANGUAGE, TOO_LARGE, UNKNOWN_NAME, WRONG_CALL, WRONG_TYPE
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.expr import literals
 from situ.expr.arithmetic import combine
 from situ.expr.calls import call
 from situ.expr.coerce import Meeting, Mismatch, is_number
 from situ.expr.fold import constant_problems
-from situ.expr.functions.text import like_pieces
 from situ.expr.functions.table import overloads
-from situ.expr.navigate import attribute_of, attribute_names
+from situ.expr.functions.text import like_pieces
+from situ.expr.navigate import attribute_names, attribute_of
 from situ.expr.scope import Scope, Variable
 from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
 from situ.expr.tree import (
@@ -62,7 +62,9 @@ class Checked:
         return self.node
 
 
-def check(text: str, scope: Scope, *, locate: Locate | None = None, expected: Type | None = None, unit: Any = None) -> Checked:
+def check(
+    text: str, scope: Scope, *, locate: Locate | None = None, expected: Type | None = None, unit: Any = None
+) -> Checked:
     """Read and check an expression. ``expected`` is the type it must have, with ``unit`` also the unit."""
     places = locate or locate_in(text)
     try:
@@ -77,7 +79,11 @@ def check(text: str, scope: Scope, *, locate: Locate | None = None, expected: Ty
         node = checking.as_type(node, expected or STRING, NO_UNIT, "The result")
     if node is not None and not checking.problems.errors:
         if sum(1 for _ in walk(node)) > _MOST_NODES_AFTER_INLINING:
-            checking.problems.add(TOO_LARGE(places(0, len(text)), what="nodes after functions are put in", limit=_MOST_NODES_AFTER_INLINING))
+            checking.problems.add(
+                TOO_LARGE(
+                    places(0, len(text)), what="nodes after functions are put in", limit=_MOST_NODES_AFTER_INLINING
+                )
+            )
         else:
             checking.problems.extend(constant_problems(node, places))
     failed = bool(checking.problems.errors)
@@ -165,8 +171,14 @@ class Checking:
             )
             return None
         known = attribute_names(of.type)
-        instead = f"{of.type} has the attributes " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else f"{of.type} has no attributes."
-        self.refuse(UNKNOWN_NAME(self.at(syntax), kind="attribute", name=name, nearest=nearest(name, known), instead=instead))
+        instead = (
+            f"{of.type} has the attributes " + ", ".join(f"`{n}`" for n in known[:8]) + "."
+            if known
+            else f"{of.type} has no attributes."
+        )
+        self.refuse(
+            UNKNOWN_NAME(self.at(syntax), kind="attribute", name=name, nearest=nearest(name, known), instead=instead)
+        )
         return None
 
 
@@ -186,7 +198,9 @@ def _name(check: Checking, syntax: Syntax) -> Node | None:
         if reached is not None:
             return reached
     known = _visible(check)
-    instead = _unit_hint(check, syntax) or ("Known are " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else "No names are known here.")
+    instead = _unit_hint(check, syntax) or (
+        "Known are " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else "No names are known here."
+    )
     close = () if instead.startswith("Units") else nearest(syntax.text, known)
     check.refuse(UNKNOWN_NAME(check.at(syntax), kind="name", name=syntax.text, nearest=close, instead=instead))
     return None
@@ -230,7 +244,13 @@ def _number(check: Checking, syntax: Syntax) -> Node | None:
     found = literals.number(syntax.text, (syntax.start, syntax.end))
     if found is None:
         check.refuse(
-            WRONG_TYPE(check.at(syntax), what="A number", found=syntax.text, expected="a finite number of at most 38 digits", remedy="")
+            WRONG_TYPE(
+                check.at(syntax),
+                what="A number",
+                found=syntax.text,
+                expected="a finite number of at most 38 digits",
+                remedy="",
+            )
         )
     return found
 
@@ -257,7 +277,9 @@ def _quantity(check: Checking, syntax: Syntax) -> Node | None:
 
 def _text(check: Checking, syntax: Syntax) -> Node | None:
     if not _is_text(syntax.text):
-        check.refuse(WRONG_TYPE(check.at(syntax), what="A text", found="half of a character", expected="Unicode text", remedy=""))
+        check.refuse(
+            WRONG_TYPE(check.at(syntax), what="A text", found="half of a character", expected="Unicode text", remedy="")
+        )
         return None
     return Literal(syntax.text, STRING, span=(syntax.start, syntax.end))
 
@@ -343,7 +365,11 @@ def _in(check: Checking, syntax: Syntax) -> Node | None:
     if values:
         met = check.meeting("`IN`").meet((item, *values))
         compare("=", met[0], met[1], syntax, check)
-        distinct = dict.fromkeys(node.value + 0.0 if isinstance(node.value, float) else node.value for node in met[1:] if isinstance(node, Literal))
+        distinct = dict.fromkeys(
+            node.value + 0.0 if isinstance(node.value, float) else node.value
+            for node in met[1:]
+            if isinstance(node, Literal)
+        )
         others.insert(0, In(met[0], tuple(distinct), span=span))
     return others[0] if len(others) == 1 else Or(tuple(others), span=span)
 
@@ -356,14 +382,28 @@ def _like(check: Checking, syntax: Syntax) -> Node | None:
     pattern, escape = nodes[1], nodes[2] if len(nodes) > 2 else None
     for constant in (pattern, escape):
         if constant is not None and not (isinstance(constant, Literal) and isinstance(constant.value, str)):
-            check.refuse(WRONG_CALL(check.at(syntax.parts[1]), name="LIKE", reason="its pattern must be a text in quotes", forms=("x LIKE 'a%'",)))
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax.parts[1]),
+                    name="LIKE",
+                    reason="its pattern must be a text in quotes",
+                    forms=("x LIKE 'a%'",),
+                )
+            )
             return None
     if text is None or not isinstance(pattern, Literal):
         return None
     written = pattern.value
     if isinstance(escape, Literal):
         if len(escape.value) != 1:
-            check.refuse(WRONG_CALL(check.at(syntax), name="LIKE", reason="ESCAPE takes one character", forms=("x LIKE 'a!%' ESCAPE '!'",)))
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax),
+                    name="LIKE",
+                    reason="ESCAPE takes one character",
+                    forms=("x LIKE 'a!%' ESCAPE '!'",),
+                )
+            )
             return None
         written = _with_backslash(written, escape.value)
     return _like_node(text, written, (syntax.start, syntax.end))
@@ -432,7 +472,9 @@ def _is(check: Checking, syntax: Syntax) -> Node | None:
         sure = TRUE if what.kind == "false" else FALSE
         known: Node = Coalesce((arg, sure), BOOLEAN, span=span) if arg.nullable else arg
         return Not(known, span=span) if what.kind == "false" else known
-    check.refuse(NOT_IN_LANGUAGE(check.at(what), found="IS with something that is neither NULL, TRUE, FALSE nor a type"))
+    check.refuse(
+        NOT_IN_LANGUAGE(check.at(what), found="IS with something that is neither NULL, TRUE, FALSE nor a type")
+    )
     return None
 
 
@@ -442,7 +484,15 @@ def _is_type(check: Checking, subject: Syntax, what: Syntax, syntax: Syntax) -> 
     wanted = types.get(name) if types is not None and name else None
     if wanted is None or types is None:
         known = list(types.types) if types is not None else []
-        check.refuse(UNKNOWN_NAME(check.at(what), kind="type", name=name or "?", nearest=nearest(name, known), instead="IS takes NULL, TRUE, FALSE or the name of a type."))
+        check.refuse(
+            UNKNOWN_NAME(
+                check.at(what),
+                kind="type",
+                name=name or "?",
+                nearest=nearest(name, known),
+                instead="IS takes NULL, TRUE, FALSE or the name of a type.",
+            )
+        )
         return None
     names = tuple(str(type) for type in types.subtypes(wanted))
     span = (syntax.start, syntax.end)
@@ -475,7 +525,9 @@ def _case(check: Checking, syntax: Syntax) -> Node | None:
     pairs = syntax.parts[: len(syntax.parts) // 2 * 2]
     conditions = [check.condition(part, "`WHEN`") for part in pairs[::2]]
     results = [check.node(part) for part in pairs[1::2]]
-    last = check.node(syntax.parts[-1]) if len(syntax.parts) % 2 else Literal(None, NULL, span=(syntax.start, syntax.end))
+    last = (
+        check.node(syntax.parts[-1]) if len(syntax.parts) % 2 else Literal(None, NULL, span=(syntax.start, syntax.end))
+    )
     if None in conditions or None in results or last is None:
         return None
     return choose(check, [c for c in conditions if c], [*(r for r in results if r), last], syntax)
@@ -485,6 +537,8 @@ def choose(check: Checking, conditions: list[Node], results: list[Node], syntax:
     """CASE over checked parts; the results meet in one type and unit."""
     met = check.meeting("The results of CASE").meet(results)
     if met[0].type == NULL:
+        if not any(condition.can_fail for condition in conditions):
+            return Literal(None, NULL, span=(syntax.start, syntax.end))
         met = tuple(Literal(None, STRING, span=node.span) for node in met)
     arms = tuple(zip(conditions, met[:-1], strict=True))
     return Case(arms, met[-1], met[0].type, met[0].unit, span=(syntax.start, syntax.end))

@@ -17,7 +17,19 @@ from situ.errors import Location, Problem
 from situ.expr.runtime import LONG_MAX, LONG_MIN
 from situ.expr.syntax import Locate
 from situ.expr.tree import NULL, Coerce, Literal, Node
-from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, Decimal, Primitive, Struct, Type, is_subtype, plain
+from situ.types.model import (
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    MOST_DIGITS,
+    Decimal,
+    Primitive,
+    Struct,
+    Type,
+    is_subtype,
+    plain,
+)
 from situ.units import NO_UNIT, IncompatibleUnits, Unit, Units, conversion
 
 
@@ -143,7 +155,7 @@ class Meeting:
                 raise self.wrong_type(node, type)
             return node
         scale, offset = self._conversion(node, unit)
-        if plain(node.type) == plain(type) and (scale, offset) == (1, 0):
+        if plain(node.type) == plain(type) and scale == 1 and offset == 0:
             return node
         if widest((node.type, type)) != plain(type):
             raise self.wrong_type(node, type)

@@ -4,8 +4,8 @@ Null checks, range checks and logic for parts that fail are written only where t
 expression has two readings: its *value* (None for null), and its *test*, which is true iff the value is true, so that a
 filter never builds the difference between false and null.
 
-The generated text is made of this module's own words, the templates of the function table, and quoted constants; user text gets in only
-through ``repr`` of a string.
+The generated text is made of this module's own words, the templates of the function table, and quoted constants; user
+text gets in only through ``repr`` of a string.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Emitter:
         parameters = ", ".join(self.parameters)
         source = "".join(self.outlined) + f"def expression({parameters}):\n    return {text}\n"
         space: dict[str, Any] = {**NAMESPACE, **self.constants}
-        exec(compile(source, "<situ expression>", "exec"), space)  # noqa: S102 - our own text, see above
+        exec(compile(source, "<situ expression>", "exec"), space)
         return PythonFunction(source, space["expression"])
 
     # ── values ──
@@ -114,7 +114,9 @@ class _Emitter:
             case Coerce():
                 return self._strict((node.arg,), (self.value(node.arg),), lambda args: _coerced(node, args[0]))
             case Compare():
-                return self._strict((node.left, node.right), self._sides(node), lambda args: f"({_compared(node, args)})")
+                return self._strict(
+                    (node.left, node.right), self._sides(node), lambda args: f"({_compared(node, args)})"
+                )
             case In():
                 return self._strict((node.item,), (self._known(node.item),), lambda args: self._member(node, args[0]))
             case And() | Or():
@@ -128,13 +130,18 @@ class _Emitter:
             case IsNull(arg=arg):
                 return f"({self.finite(arg)} is None)"
             case Case(arms=arms, otherwise=otherwise):
-                return f"({''.join(f'{self.finite(result)} if {self.test(condition)} else ' for condition, result in arms)}{self.finite(otherwise)})"
+                choices = "".join(
+                    f"{self.finite(result)} if {self.test(condition)} else " for condition, result in arms
+                )
+                return f"({choices}{self.finite(otherwise)})"
             case Coalesce(args=args):
                 return self._coalesce(args)
             case MakeStruct(fields=fields):
                 return "{" + ", ".join(f"{name!r}: {self.finite(part)}" for name, part in fields) + "}"
             case Field():
-                return self._strict((node.of,), (self.value(node.of),), lambda args: _attribute(args[0], node.name, node.optional))
+                return self._strict(
+                    (node.of,), (self.value(node.of),), lambda args: _attribute(args[0], node.name, node.optional)
+                )
             case ForEach():
                 return self._each(node)
 
@@ -209,7 +216,7 @@ class _Emitter:
         careful = _careful(nodes)
         held, bindings = [], []
         for node, text in zip(nodes, texts, strict=True):
-            if node.nullable or (careful and not isinstance(node, Literal | Read)):
+            if node.nullable or (careful and (node.can_fail or node.overflow is not Overflow.NONE)):
                 name = self._temporary()
                 held.append(name)
                 bindings.append(f"({name} := {text})")
@@ -321,7 +328,9 @@ class _Emitter:
         self.lambdas.append(variable)
         body = self.test(node.body) if node.kind is Each.FILTER else self.finite(node.body)
         self.lambdas.pop()
-        function = {Each.TRANSFORM: "_transform", Each.FILTER: "_keep", Each.EXISTS: "_exists", Each.FORALL: "_forall"}[node.kind]
+        function = {Each.TRANSFORM: "_transform", Each.FILTER: "_keep", Each.EXISTS: "_exists", Each.FORALL: "_forall"}[
+            node.kind
+        ]
         return self._strict((node.list,), (of,), lambda args: f"{function}({args[0]}, lambda {variable}: {body})")
 
 

@@ -1,8 +1,8 @@
 """Typed tree → Spark SQL text: one expression for the value and, where it can fail, one that says when it does.
 
 Spark has no failure besides stopping the query, so an expression that can fail becomes two: ``value``, which never
-raises and may be anything where ``fails`` is true, and ``fails``, never null. Expressions that cannot fail, the common case,
-are just their value. The text does not depend on ANSI mode; it expects the session's time zone to be UTC, as
+raises and may be anything where ``fails`` is true, and ``fails``, never null. Expressions that cannot fail, the common
+case, are just their value. The text does not depend on ANSI mode; it expects the session's time zone to be UTC, as
 Situ's sessions are.
 
 Three rails carry failure through logic. For a condition c: T is true where c is surely true, F where it is surely

@@ -9,7 +9,7 @@ from situ.errors import Problem
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.expr.syntax import Locate
-from situ.expr.tree import Literal, Node, Read, children, rebuild
+from situ.expr.tree import Literal, Node, Read, children
 from situ.types.model import ListOf, Struct, plain
 
 
@@ -18,17 +18,16 @@ def is_constant(node: Node) -> bool:
 
 
 def fold(node: Node) -> Node:
-    """The node with every constant part replaced by its value; parts that fail stay and fail when they are reached."""
-    below = rebuild(node, fold)
-    if isinstance(below, Literal | Read) or not all(isinstance(part, Literal) for part in children(below)):
-        return below
-    if isinstance(plain(below.type), Struct | ListOf):
-        return below
+    """The value of a node whose parts are all constants, else the node; one that fails stays, to fail when reached."""
+    if isinstance(node, Literal | Read) or not all(isinstance(part, Literal) for part in children(node)):
+        return node
+    if isinstance(plain(node.type), Struct | ListOf):
+        return node
     try:
-        value = interpret(below, {})
+        value = interpret(node, {})
     except FAILURES:
-        return below
-    return Literal(value, plain(below.type), below.unit, span=below.span)
+        return node
+    return Literal(value, plain(node.type), node.unit, span=node.span)
 
 
 def constant_problems(node: Node, locate: Locate) -> Iterator[Problem]:

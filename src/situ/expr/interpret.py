@@ -67,7 +67,9 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
             return _read(values[variable], path)
         case Apply(overload=overload, args=args):
             given = [bounded(_value(arg, values), overload.tolerance(place)) for place, arg in enumerate(args)]
-            constants = tuple(arg.value for place, arg in enumerate(args) if place in overload.constants and isinstance(arg, Literal))
+            constants = tuple(
+                arg.value for place, arg in enumerate(args) if place in overload.constants and isinstance(arg, Literal)
+            )
             return None if None in given else _function(overload, len(args), constants)(*given)
         case Coerce(arg=arg, type=type, scale=scale, offset=offset):
             return _coerced(_value(arg, values), type, scale, offset)
@@ -149,5 +151,7 @@ def _function(overload: Overload, count: int, constants: tuple[Any, ...]) -> Cal
         return name
 
     names = [f"a{place}" for place in range(count)]
-    text = overload.python.format(*names) if isinstance(overload.python, str) else overload.python(names, constants, bind)
-    return eval(f"lambda {', '.join(names)}: {text}", bound)  # type: ignore[no-any-return]  # noqa: S307 - text of the table
+    text = (
+        overload.python.format(*names) if isinstance(overload.python, str) else overload.python(names, constants, bind)
+    )
+    return eval(f"lambda {', '.join(names)}: {text}", bound)  # type: ignore[no-any-return]

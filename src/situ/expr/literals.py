@@ -51,7 +51,9 @@ def instant(text: str, span: Span) -> Literal | None:
         return None
     day, time, fraction, offset = found.groups()
     try:
-        local = dt.datetime.fromisoformat(f"{day}T{time}{(fraction or '.0').ljust(7, '0')}{offset.upper().replace('Z', '+00:00')}")
+        local = dt.datetime.fromisoformat(
+            f"{day}T{time}{(fraction or '.0').ljust(7, '0')}{offset.upper().replace('Z', '+00:00')}"
+        )
         return Literal(local.astimezone(dt.UTC), TIMESTAMP, span=span)
     except (ValueError, OverflowError):
         return None
@@ -85,6 +87,8 @@ def duration_text(value: dt.timedelta) -> str:
     minutes, rest = divmod(rest, 60_000_000)
     seconds, fraction = divmod(rest, 1_000_000)
     shown = f"{seconds}.{fraction:06d}".rstrip("0") if fraction else str(seconds)
-    clock = "".join((f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{shown}S" if seconds or fraction else ""))
+    clock = "".join(
+        (f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{shown}S" if seconds or fraction else "")
+    )
     text = f"P{f'{days}D' if days else ''}{f'T{clock}' if clock else ''}"
     return ("-" if micros < 0 else "") + (text if text != "P" else "PT0S")

@@ -12,8 +12,21 @@ from situ.expr import runtime
 
 NAMESPACE: MappingProxyType[str, Any] = MappingProxyType(
     {
-        "__builtins__": {"abs": abs, "float": float, "format": format, "int": int, "len": len, "max": max, "min": min, "str": str},
-        **{f"_{name}": function for name, function in vars(runtime).items() if inspect.isfunction(function) and not name.startswith("_")},
+        "__builtins__": {
+            "abs": abs,
+            "float": float,
+            "format": format,
+            "int": int,
+            "len": len,
+            "max": max,
+            "min": min,
+            "str": str,
+        },
+        **{
+            f"_{name}": function
+            for name, function in vars(runtime).items()
+            if inspect.isfunction(function) and not name.startswith("_")
+        },
         "_Decimal": decimal.Decimal,
         **{f"_{name}": getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "atan2")},
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from situ.expr.overload import Overflow
 from situ.expr.scope import Scope
 from situ.expr.tree import Field, MakeStruct, Node, Read, Span, fails_as_argument
-from situ.expr.overload import Overflow
 from situ.types.model import STRING, Attribute, Struct, Type, plain, unit_below
 from situ.units import NO_UNIT
 

@@ -55,10 +55,10 @@ PythonText = Callable[[Sequence[str], Sequence[Any], Callable[[Any], str]], str]
 class Overload:
     """One signature of a function and its two implementations.
 
-    ``parameters`` name primitives, ``decimal`` (of any size), ``any`` and ``list``. ``constants`` are the places whose argument
-    must be a literal. ``optional`` counts trailing parameters that may be left out. ``inexact`` marks
-    functions whose last digit depends on the engine's mathematics. ``checks_result``: the Spark text gives NaN or an infinity where
-    the function fails. ``refuses`` says what is wrong with the constants, or nothing.
+    ``parameters`` name primitives, ``decimal`` (of any size), ``list`` and ``points``. ``constants`` are the places
+    whose argument must be a literal. ``optional`` counts trailing parameters that may be left out. ``inexact`` marks
+    functions whose last digit depends on the engine's mathematics. ``checks_result``: the Spark text gives NaN or an infinity
+    where the function fails. ``refuses`` says what is wrong with the constants, or nothing.
     """
 
     name: str
@@ -107,8 +107,10 @@ class Overload:
                 return Overflow.NAN if args.count(Overflow.INFINITE) > 1 else Overflow.INFINITE
             case Arithmetic.PRODUCT:
                 vanishing = any(
-                    arg is Overflow.INFINITE and any(may_be_zero[:place] + may_be_zero[place + 1 :])
+                    arg is Overflow.INFINITE and zero
                     for place, arg in enumerate(args)
+                    for other, zero in enumerate(may_be_zero)
+                    if other != place
                 )
                 return Overflow.NAN if vanishing else Overflow.INFINITE
             case Arithmetic.QUOTIENT | Arithmetic.NORM:

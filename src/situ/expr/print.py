@@ -121,7 +121,11 @@ class _Printer:
                 return f"{kind.value}({self.text(of, 0)}, {_name(variable)} -> {self.text(body, 0)})", _ATOM
 
     def _read(self, node: Read) -> str:
-        first = () if node.variable == self.bare and node.path and node.path[0] not in ("event", self.bare) else (node.variable,)
+        first = (
+            ()
+            if node.variable == self.bare and node.path and node.path[0] not in ("event", self.bare)
+            else (node.variable,)
+        )
         return ".".join(_name(step) for step in (*first, *node.path))
 
     def _apply(self, node: Apply) -> tuple[str, int]:

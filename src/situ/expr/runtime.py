@@ -11,7 +11,7 @@ import decimal
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -25,7 +25,9 @@ LARGEST = 1.7976931348623157e308
 _MICROSECOND = dt.timedelta(microseconds=1)
 LONGEST = dt.timedelta(microseconds=LONG_MAX)
 SHORTEST = dt.timedelta(microseconds=LONG_MIN)
-EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP, traps=[decimal.InvalidOperation, decimal.DivisionByZero])
+EXACT = decimal.Context(
+    prec=120, rounding=decimal.ROUND_HALF_UP, traps=[decimal.InvalidOperation, decimal.DivisionByZero]
+)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -115,7 +117,7 @@ def long_remainder(left: int, right: int) -> int:
     """The sign of the dividend, as in SQL; Python's own remainder has the sign of the divisor."""
     if right == 0:
         raise ZeroDivisionError("remainder of a division by zero")
-    return math.copysign(1, left) < 0 and -(abs(left) % abs(right)) or abs(left) % abs(right)
+    return (math.copysign(1, left) < 0 and -(abs(left) % abs(right))) or abs(left) % abs(right)
 
 
 def remainder(left: float, right: float) -> float:
@@ -175,7 +177,7 @@ def fit_decimal(value: decimal.Decimal, precision: int, scale: int) -> decimal.D
     result = value.quantize(_step(scale), context=EXACT)
     if result and result.adjusted() + 1 > precision - scale:
         raise ArithmeticError(f"more than {precision - scale} digits before the point")
-    return result if result else abs(result)
+    return result or abs(result)
 
 
 @functools.cache
@@ -250,7 +252,12 @@ def _case_pairs() -> list[tuple[str, str]]:
     for code in (*range(0x41, 0x590), *range(0x1E00, 0x2000)):
         small = chr(code)
         large = small.upper()
-        if len(large) == 1 and large != small and large.lower() == small and (ord(large) < 0x590 or ord(large) >= 0x1E00):
+        if (
+            len(large) == 1
+            and large != small
+            and large.lower() == small
+            and (ord(large) < 0x590 or ord(large) >= 0x1E00)
+        ):
             pairs.append((small, large))
     return pairs
 
@@ -403,19 +410,20 @@ def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
     return 2.0 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, chord)))
 
 
-def _near(point: dict[str, float | None] | None) -> bool:
+def _near(point: Mapping[str, float | None] | None) -> bool:
     x, y = (point["x"], point["y"]) if point is not None else (None, None)
     return x is not None and y is not None and abs(x) <= FARTHEST and abs(y) <= FARTHEST
 
 
-def in_polygon(x: float, y: float, points: Sequence[dict[str, float]]) -> bool:
+def in_polygon(x: float, y: float, points: Sequence[Mapping[str, float] | None]) -> bool:
     """Even-odd rule; of the border, the lower and left part counts as inside."""
     if not (abs(x) <= FARTHEST and abs(y) <= FARTHEST):
         raise ArithmeticError("too far out")
     if not all(_near(point) for point in points):
         raise ArithmeticError("too far out")
     inside = False
-    for here, there in zip(points, (*points[1:], *points[:1]), strict=True):
+    corners = [point for point in points if point is not None]
+    for here, there in zip(corners, (*corners[1:], *corners[:1]), strict=True):
         ax, ay, bx, by = here["x"], here["y"], there["x"], there["y"]
         if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
             inside = not inside

@@ -41,7 +41,8 @@ class Scope:
     """The variables, types, units and functions an expression sees.
 
     ``bare`` names the variable whose attributes can be written alone (the payload of an event). With ``with_units``
-    false, numbers are plain and no unit is converted: so it is inside conversion functions, which say themselves how one unit becomes another.
+    false, numbers are plain and no unit is converted: so it is inside conversion functions, which say themselves how
+    one unit becomes another.
     """
 
     variables: Mapping[str, Variable] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,7 +1,7 @@
 """Simplification: the same outcome for every event, in a form that is cheaper and easier to compare and index.
 
-Constants are computed, logic is flattened and negation moved to the comparisons, comparisons get their attribute on the left and
-a constant on the right, structs made only to be taken apart disappear. Every rule keeps value, null *and*
+Constants are computed, logic is flattened and negation moved to the comparisons, comparisons get their attribute on the
+left and a constant on the right, structs made only to be taken apart disappear. Every rule keeps value, null *and*
 failure; none is approximate.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from situ.expr.arithmetic import DIVIDED_BY_CONSTANT
 from situ.expr.fold import fold
 from situ.expr.navigate import stands_alone
 from situ.expr.overload import Overflow
@@ -37,17 +38,13 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def simplify(node: Node) -> Node:
-    """The simplest equal expression we know."""
-    return _simplify(fold(node))
-
-
-def _simplify(node: Node) -> Node:
-    below = rebuild(node, _simplify)
+    """The simplest equal expression we know: from the leaves up, each node by its rule until none applies."""
+    below = fold(rebuild(node, simplify))
     rule = _RULES.get(type(below))
     if rule is None:
         return below
     simpler = rule(below)
-    return below if simpler is below or simpler == below else _simplify(fold(simpler))
+    return below if simpler is below or simpler == below else simplify(simpler)
 
 
 def _connected(node: Node) -> Node:
@@ -116,6 +113,10 @@ def _chosen(node: Node) -> Node:
             otherwise = result
             break
         arms.append((condition, result))
+    if isinstance(otherwise, Literal) and all(
+        result == otherwise and not condition.can_fail for condition, result in arms
+    ):
+        return otherwise
     if not arms:
         return otherwise if otherwise.overflow is Overflow.NONE else node
     if len(arms) == 1 and {arms[0][1], otherwise} == {TRUE, FALSE}:
@@ -165,10 +166,12 @@ def _member(node: Node) -> Node:
 
 
 def _applied(node: Node) -> Node:
-    """A text put together from one part, a sum with nothing: left as they are unless exactly the same."""
+    """A division whose divisor turned out to be a constant cannot fail any more."""
     assert isinstance(node, Apply)
-    if node.overload.name == "||" and len(node.args) == 1:
-        return node.args[0]
+    divisor = node.args[-1]
+    divides = node.overload.name == "/" and node.overload.parameters == DIVIDED_BY_CONSTANT.parameters
+    if divides and node.overload.fails and isinstance(divisor, Literal) and divisor.value:
+        return replace(node, overload=DIVIDED_BY_CONSTANT)
     return node
 
 

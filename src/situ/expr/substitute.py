@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from situ.expr.navigate import attribute_of
 from situ.expr.scope import Scope
 from situ.expr.tree import ForEach, Node, Read, Span, rebuild, walk
-from dataclasses import replace
 
 
 def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span | None = None) -> Node:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from situ.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
 from situ.errors import Location, Problem, SituError
@@ -89,9 +89,7 @@ class _Language(Dialect):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
-        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
         PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
             **parser.Parser.PRIMARY_PARSERS,
@@ -107,8 +105,9 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END, TokenType.R_B
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.ARROW}
 # After a number these end the operand, so a percent sign before them is a unit and not a remainder.
 _ENDS_OPERAND = _CLOSING | {
-    TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.THEN, TokenType.ELSE, TokenType.WHEN, TokenType.EQ, TokenType.NEQ,
-    TokenType.LT, TokenType.GT, TokenType.LTE, TokenType.GTE, TokenType.STAR, TokenType.SLASH, TokenType.PLUS, TokenType.IS,
+    TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.THEN, TokenType.ELSE, TokenType.WHEN, TokenType.EQ,
+    TokenType.NEQ, TokenType.LT, TokenType.GT, TokenType.LTE, TokenType.GTE, TokenType.STAR, TokenType.SLASH,
+    TokenType.PLUS, TokenType.IS,
 }  # fmt: skip
 
 
@@ -155,7 +154,9 @@ class _Reading:
             kind = following[0].token_type if following else None
             if token.token_type is TokenType.NUMBER and following:
                 if kind is TokenType.L_BRACKET:
-                    close = next((i for i in range(index, len(stream)) if stream[i].token_type is TokenType.R_BRACKET), None)
+                    close = next(
+                        (i for i in range(index, len(stream)) if stream[i].token_type is TokenType.R_BRACKET), None
+                    )
                     if close is None or close == index + 1:
                         raise SituError(self._syntax(following[0].start, 1, "a bracket without a unit in it"))
                     yield from self._unit(stream[index + 1].start, stream[close - 1].end, following[0])
@@ -283,13 +284,13 @@ def _binary(kind: str) -> Callable[[_Reading, Any, int], Syntax]:
     return handle
 
 
-def _chain(kind: str, of: type) -> Callable[[_Reading, Any, int], Syntax]:
+def _chain(kind: str, of: type[exp.Binary]) -> Callable[[_Reading, Any, int], Syntax]:
     """``a AND b AND c`` is one node of three parts, however long: the parser nests it to the left."""
 
     def handle(read: _Reading, node: Any, depth: int) -> Syntax:
         parts: list[Any] = []
-        rest = node
-        while type(rest) is of:
+        rest: Any = node
+        while isinstance(rest, of):
             parts.append(rest.expression)
             rest = rest.this
         parts.append(rest)

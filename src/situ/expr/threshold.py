@@ -1,6 +1,6 @@
 """Exact thresholds: a comparison of a monotone function of one attribute, as a comparison of the attribute.
 
-``distance * 1.09 > 109`` holds from some double on. Dividing 109 by 1.09 finds it only nearly; here it is found exactly, by
+``distance * 1.09 > 109`` holds from some double on. Dividing 109 by 1.09 finds it only nearly; here it is exact, by
 bisection over all doubles (or all integers) with the very operations the engines execute, rounding included. The
 rewritten comparison therefore agrees with the original on every value there is.
 """
@@ -42,7 +42,12 @@ class Chain:
 def solve(comparison: Compare) -> Node:
     """The comparison as one of the attribute itself with a constant, if its left side is such a function of one."""
     chain = chain_of(comparison.left)
-    if chain is None or chain.read is comparison.left or not isinstance(comparison.right, Literal) or comparison.right.value is None:
+    if (
+        chain is None
+        or chain.read is comparison.left
+        or not isinstance(comparison.right, Literal)
+        or comparison.right.value is None
+    ):
         return comparison
     if not chain.read.trusted or comparison.left.can_fail or comparison.left.overflow is Overflow.NAN:
         return comparison

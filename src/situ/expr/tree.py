@@ -12,10 +12,10 @@ What evaluation means
     coalesce look at their parts in order and see only those they need.
 
 Doubles
-    Values are finite. Inside an expression sums, differences and products follow IEEE 754, so they may
-    overflow to an infinity or become NaN on the way. Comparisons take an infinity for what it is, a number beyond all others, and
-    fail on NaN; every other use, the result of the whole expression included, fails on both.
-    ``overflow`` says what a node of type double may hand to the node above it.
+    Values are finite. Inside an expression sums, differences and products follow IEEE 754, so they may overflow to an
+    infinity or become NaN on the way. Comparisons take an infinity for what it is, a number beyond all others, and fail
+    on NaN; every other use, the result of the whole expression included, fails on both. ``overflow`` says what a node
+    of type double may hand to the node above it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from situ.expr.overload import Overload, Overflow
+from situ.expr.overload import Overflow, Overload
 from situ.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
 from situ.units import NO_UNIT, Unit
 
@@ -115,6 +115,8 @@ class Apply:
 
     @property
     def overflow(self) -> Overflow:
+        if self.overload.result == "element":
+            return _unchecked(self.type, self.args[0])
         zero = [not isinstance(arg, Literal) or not arg.value for arg in self.args]
         return self.overload.overflow_of([arg.overflow for arg in self.args], zero)
 
@@ -331,11 +333,14 @@ class Field:
     unit: Unit = NO_UNIT
     optional: bool = False
     span: Span = _span()
-    overflow = Overflow.NONE
 
     @property
     def nullable(self) -> bool:
         return self.optional or self.of.nullable
+
+    @property
+    def overflow(self) -> Overflow:
+        return _unchecked(self.type, self.of)
 
     @property
     def can_fail(self) -> bool:
@@ -365,12 +370,21 @@ class ForEach:
 
 
 Node = (
-    Literal | Read | Apply | Coerce | Compare | In | And | Or | Not | IsNull | Case | Coalesce | MakeStruct | Field | ForEach
+    Literal | Read | Apply | Coerce | Compare | In | And | Or | Not | IsNull | Case | Coalesce | MakeStruct | Field
+    | ForEach
 )  # fmt: skip
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
 UNKNOWN = Literal(None, BOOLEAN)
+
+
+def _unchecked(type: Type, source: Node) -> Overflow:
+    """What a double taken out of a struct or list may be: anything, if nobody checked where that comes from."""
+    if plain(type) != DOUBLE or isinstance(source, MakeStruct):
+        return Overflow.NONE
+    trusted = all(part.trusted for part in walk(source) if isinstance(part, Read))
+    return Overflow.NONE if trusted else Overflow.NAN
 
 
 def fails_as_argument(node: Node, tolerated: Overflow) -> bool:

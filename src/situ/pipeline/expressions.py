@@ -18,7 +18,7 @@ def value_and_failure(node: Node, reader: Reader = read_column) -> tuple[Column,
 
 
 def evaluate(frame: DataFrame, nodes: Mapping[str, Node], keep: Sequence[str] = ()) -> DataFrame:
-    """One row a row: for each named expression a struct of ``value``, which means nothing where it fails, and ``failed``."""
+    """A struct of ``value`` and ``failed`` for each named expression; where one failed its value means nothing."""
     columns = []
     for name, node in nodes.items():
         value, failed = value_and_failure(node)

@@ -1,7 +1,7 @@
 """The Spark session: one per process, set up the way Situ's expressions and streams rely on.
 
-What must hold whatever a user configures: the session's time zone is UTC, because instants are. All other settings have defaults for
-one machine and give way to the project's ``spark.conf``.
+What must hold whatever a user configures: the session's time zone is UTC, because instants are. All other settings have
+defaults for one machine and give way to the project's ``spark.conf``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ exec "{java}" "$@"
 """
 
 
-def open_session(*, app: str = "situ", master: str = "local[*]", conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+def open_session(
+    *, app: str = "situ", master: str = "local[*]", conf: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
     """The session of this process, made if there is none yet."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _find_java()

@@ -15,7 +15,9 @@ WHOLE = "4503599627370496D"  # 2^52: from here on every double is a whole number
 _LONG_RANGE = "{0} >= -9223372036854775808D AND {0} < 9223372036854775808D"
 
 
-def _arithmetic(name: str, doc: str, spark_try: str, kind: Arithmetic, examples: tuple[tuple[str, str], ...]) -> Function:
+def _arithmetic(
+    name: str, doc: str, spark_try: str, kind: Arithmetic, examples: tuple[tuple[str, str], ...]
+) -> Function:
     """int ∘ int is computed in long and cannot overflow; long ∘ long can; doubles follow IEEE until they are used."""
     widened = f"(CAST({{0}} AS BIGINT) {name} CAST({{1}} AS BIGINT))"
     return Function(
@@ -23,7 +25,9 @@ def _arithmetic(name: str, doc: str, spark_try: str, kind: Arithmetic, examples:
         group="arithmetic",
         doc=doc,
         overloads=(
-            Overload(name=name, parameters=("int", "int"), result="long", spark=widened, python=f"({{0}} {name} {{1}})"),
+            Overload(
+                name=name, parameters=("int", "int"), result="long", spark=widened, python=f"({{0}} {name} {{1}})"
+            ),
             Overload(
                 name=name,
                 parameters=("long", "long"),
@@ -88,7 +92,11 @@ def _to_decimal(source: str) -> Callable[[Sequence[str], Sequence[Any]], str]:
         if source == "double":
             exact = f"CAST({_scaled(value, scale)} * CASE WHEN {value} < 0D THEN -1 ELSE 1 END AS DECIMAL(20,0))"
             step = f"CAST({10**scale} AS DECIMAL(38,0))"
-            shifted = f"CAST({exact} AS DECIMAL(38,0))" if scale == 0 else f"try_divide(CAST({exact} AS DECIMAL(20,0)), {step})"
+            shifted = (
+                f"CAST({exact} AS DECIMAL(38,0))"
+                if scale == 0
+                else f"try_divide(CAST({exact} AS DECIMAL(20,0)), {step})"
+            )
             return f"CASE WHEN {_below(value, scale)} THEN try_cast({shifted} AS {target}) END"
         if source == "string":
             form = r"^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)$"
@@ -206,7 +214,7 @@ NUMBERS: tuple[Function, ...] = (
         name="atan2",
         group="numbers",
         doc="The angle, in radians, of the direction whose height is the first and whose width is the second argument.",
-        overloads=(Overload(name="atan2", parameters=("double", "double"), result="double", spark="atan2({0}, {1})", python="_atan2({0}, {1})", unit=UnitRule.ALIKE, inexact=True),),
+        overloads=(Overload(name="atan2", parameters=("double", "double"), result="double", spark="atan2({0}, {1})", python="_atan2({0} + 0.0, {1} + 0.0)", unit=UnitRule.ALIKE, inexact=True),),
         examples=(("atan2(0, 1)", "0.0"),),
     ),
     _float_function("radians", "Degrees to radians, as plain numbers.", "({0} * 0.017453292519943295D)", "({0} * 0.017453292519943295)", ("radians(180)", "3.141592653589793")),

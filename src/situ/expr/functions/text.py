@@ -90,10 +90,12 @@ def like_pieces(pattern: str) -> list[str | None]:
 
 def like_expression(pattern: str, *, java: bool) -> str:
     """LIKE as a regular expression that never goes back behind a piece it has found: linear on hostile text."""
-    escape = (lambda c: f"\\x{{{ord(c):x}}}") if java else (lambda c: f"\\U{ord(c):08x}")
+
+    def escaped(character: str) -> str:
+        return f"\\x{{{ord(character):x}}}" if java else f"\\U{ord(character):08x}"
 
     def letters(piece: str) -> str:
-        return "".join("." if c == "\0" else c if c.isascii() and c.isalnum() else escape(c) for c in piece)
+        return "".join("." if c == "\0" else c if c.isascii() and c.isalnum() else escaped(c) for c in piece)
 
     pieces = like_pieces(pattern)
     result, index = "(?s)\\A", 0
@@ -111,7 +113,16 @@ def like_expression(pattern: str, *, java: bool) -> str:
     return result + ("\\z" if java else "\\Z")
 
 
-def _simple(name: str, doc: str, parameters: tuple[str, ...], result: str, spark: str, python: str, *examples: tuple[str, str], **how: Any) -> Function:
+def _simple(
+    name: str,
+    doc: str,
+    parameters: tuple[str, ...],
+    result: str,
+    spark: str,
+    python: str,
+    *examples: tuple[str, str],
+    **how: Any,
+) -> Function:
     overload = Overload(name=name, parameters=parameters, result=result, spark=spark, python=python, **how)
     return Function(name=name, group="text", doc=doc, overloads=(overload,), examples=examples)
 

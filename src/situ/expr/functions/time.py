@@ -64,7 +64,11 @@ def _parse(args: Sequence[str], constants: Sequence[Any]) -> str:
     number = {field: f"try_cast({text} AS INT)" for field, text in fields.items()}
     fraction = fields.get("SSS") or fields.get("SSSSSS")
     seconds = f"concat({fields.get('ss', repr('00'))}, '.', {fraction or repr('0')})"
-    parts = [number.get("yyyy", "1970"), *(number.get(f, "1") for f in ("MM", "dd")), *(number.get(f, "0") for f in ("HH", "mm"))]
+    parts = [
+        number.get("yyyy", "1970"),
+        *(number.get(f, "1") for f in ("MM", "dd")),
+        *(number.get(f, "0") for f in ("HH", "mm")),
+    ]
     made = f"try_make_timestamp({', '.join(parts)}, try_cast({seconds} AS DECIMAL(8,6)), {spark_text(zone)})"
     # Spark takes second 60 for the next minute; there is no such instant in our type.
     if "ss" in number:
@@ -112,7 +116,11 @@ def _zone_problem(constants: Sequence[Any], place: int = 0) -> str:
 @cache
 def _zones() -> frozenset[str]:
     # Only region names: abbreviations such as EST mean different things to different engines.
-    return frozenset(zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "posix", "right", "SystemV"))) | {"UTC"}
+    return frozenset(
+        zone
+        for zone in available_timezones()
+        if "/" in zone and not zone.startswith(("Etc/", "posix", "right", "SystemV"))
+    ) | {"UTC"}
 
 
 def _pattern_problem(constants: Sequence[Any]) -> str:

@@ -1,0 +1,98 @@
+"""Schemas in the words of Spark: Spark reads them, and means the same as Arrow."""
+
+from __future__ import annotations
+
+import decimal
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from situ.types.arrow_schema import arrow_schema
+from situ.types.model import Struct
+from situ.types.spark_schema import spark_schema, spark_type
+from situ.types.table import Types
+from tests.types_files import types_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLANT = """
+    types:
+      Base: {n: int}
+      Wide(Base): {size: double m, k: int}
+      Tall(Base): {size: double ft, k: string}
+      Empty: {}
+      TagId(string): {}
+    events:
+      Reading:
+        tag: TagId
+        select: string
+        price: "decimal(18,2)"
+        of: Base
+        more: "optional [Base]"
+        grid: [[double]]
+        at: timestamp
+        day: optional date
+        wait: optional duration
+        raw: optional bytes
+        big: long
+        ok: boolean
+        where: Point m
+        area: optional GeoPolygon
+    """
+
+
+@pytest.fixture(scope="module")
+def types() -> Types:
+    return types_of(PLANT)
+
+
+def bare(type: pa.DataType) -> str:
+    """The type without what Arrow and Spark write differently: whether something may be null, notes."""
+    if pa.types.is_struct(type):
+        return "{" + ", ".join(f"{field.name}: {bare(field.type)}" for field in type) + "}"
+    return f"[{bare(type.value_type)}]" if pa.types.is_list(type) else str(type)
+
+
+def test_spark_and_arrow_mean_the_same(spark: SparkSession, types: Types) -> None:
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    for struct in types.types.values():
+        if isinstance(struct, Struct) and struct.attributes:
+            read = StructType.fromDDL(spark_schema(struct, types))
+            arrow = arrow_schema(struct, types)
+            assert [(f.name, bare(f.type), f.nullable) for f in to_arrow_schema(read)] == [
+                (f.name, bare(f.type), f.nullable) for f in arrow
+            ]
+
+
+def test_types_can_be_cast_to(spark: SparkSession, types: Types) -> None:
+    casts = {name: f"CAST(NULL AS {spark_type(type, types)}) AS `{name}`" for name, type in types.types.items()}
+    found = spark.sql("SELECT " + ", ".join(casts.values())).first()
+    assert found is not None
+    assert found.asDict() == dict.fromkeys(casts)
+
+
+def test_rows_come_back_as_they_were(spark: SparkSession, types: Types) -> None:
+    from pyspark.sql.types import StructType
+
+    reading = types.event("Reading")
+    assert reading is not None
+    base = {"$type": None, "n": 1, "size": None, "size$Wide": None, "k": None, "k$Wide": None}
+    row = {
+        "tag": "T1", "select": "é", "price": decimal.Decimal("12.50"), "of": base,
+        "more": [{**base, "$type": "Wide", "size$Wide": 2.5, "k$Wide": 3}, None], "grid": [[1.5], []],
+        "at": datetime(2026, 11, 1, 8, 30, 0, 250_000, tzinfo=UTC), "day": date(2026, 11, 1),
+        "wait": timedelta(days=1, microseconds=-1), "raw": b"\x00\xff", "big": 2**40, "ok": True,
+        "where": {"x": 1.0, "y": -0.0}, "area": {"points": [{"lat": 1.0, "lon": 2.0}]},
+    }  # fmt: skip
+    schema = arrow_schema(reading, types)
+    frame = spark.createDataFrame(
+        pa.Table.from_pylist([row], schema=schema), StructType.fromDDL(spark_schema(reading, types))
+    )
+    back = frame.select("*").toArrow()
+    assert back.select(["of", "more"]).to_pylist() == [{"of": row["of"], "more": row["more"]}]
+    assert back.to_pylist() == [row]
