@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from situ.errors import SituError
 from situ.types.decode import MOST_PROBLEMS, Extra, check_value, decode, decoder
 from situ.types.encode import encode, encoder
+from situ.types.event_data import EventData
 from situ.types.model import (
     BOOLEAN,
     BYTES,
@@ -303,3 +305,33 @@ def test_an_encoder_gives_what_json_can_hold(types: Types) -> None:
     assert decode(order(types), json.loads(json.dumps(written)), types) == value
     east = datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2)))
     assert encode(TIMESTAMP, east) == "2026-11-01T00:00:00Z"
+
+
+def test_data_is_decoded_by_the_type_of_its_event(types: Types) -> None:
+    data = EventData(types)
+    written = {"id": "7", "lines": [], "total": {"amount": "5.00", "currency": "EUR"}, "tags": []}
+    for _ in range(2):
+        decoded = data.decode("Order", {**written, "more": 1})
+        assert decoded.dropped == (("Order", "more"),)
+        assert data.encode("Order", decoded.value) == written
+    assert {problem.code.code for problem in data.decode("Order", None).problems} == {"INT707"}
+    with pytest.raises(KeyError):
+        data.encode("Line", {})
+
+
+@pytest.mark.parametrize(
+    ("type", "hint"), [("Ordre", "`Order`"), ("Line", "Declare it"), ("", "Declare it"), ("\x1b", "Decl")]
+)
+def test_an_event_type_that_is_none_is_refused(types: Types, type: str, hint: str) -> None:
+    [problem] = EventData(types).decode(type, {}).problems
+    assert problem.code.code == "INT701"
+    assert hint in problem.hint
+    assert problem.message.isprintable()
+
+
+def test_unknown_types_stay_cheap(types: Types) -> None:
+    data = EventData(types)
+    started = time.perf_counter()
+    for number in range(20_000):
+        assert data.decode(f"Unknown{number}", {}).problems
+    assert time.perf_counter() - started < 5

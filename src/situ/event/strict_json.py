@@ -35,7 +35,11 @@ LIMITS = Limits()
 
 
 class _Refused(ValueError):
-    """Raised by the hooks; json passes it through."""
+    """Raised by the hooks; json passes it through. ``token`` is what is refused, as it stands in the text."""
+
+    def __init__(self, reason: str, token: str = "") -> None:
+        super().__init__(reason)
+        self.token = token
 
 
 def read_json(text: str, depth: int = LIMITS.depth) -> Any:
@@ -47,7 +51,7 @@ def read_json(text: str, depth: int = LIMITS.depth) -> Any:
     except json.JSONDecodeError as error:
         raise SituError(_not_json(f"{error.msg[:1].lower()}{error.msg[1:]}", text, error.pos)) from None
     except _Refused as error:
-        raise SituError(NOT_JSON(reason=str(error), place="")) from None
+        raise SituError(_not_json(str(error), text, _outside_strings(text, error.token))) from None
     except ValueError:
         # The only other one: Python makes no integer of more than some thousand digits.
         raise SituError(NOT_JSON(reason="an integer has thousands of digits", place="")) from None
@@ -76,7 +80,8 @@ def to_text(raw: bytes | str, most: int) -> str:
 
 
 # A string that does not end takes all the rest, so that no text makes the search start over and over.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
+_TOKEN = re.compile(_STRING + r"|[\[\]{},]", re.DOTALL)
 
 
 def split_array(text: str) -> list[str] | None:
@@ -125,20 +130,30 @@ def _check_surrogates(text: str, value: Any) -> None:
         raise SituError(_not_json("half of a surrogate pair", text, match.start() if match else 0)) from None
 
 
+def _outside_strings(text: str, token: str) -> int:
+    """Where the token stands in the text; -1 if there is none."""
+    for match in re.finditer(rf"{_STRING}|{re.escape(token)}", text, re.DOTALL) if token else ():
+        if match[0] == token:
+            return match.start()
+    return -1
+
+
 def _not_json(reason: str, text: str, position: int) -> Problem:
+    if position < 0:
+        return NOT_JSON(reason=reason, place="")
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return NOT_JSON(reason=reason, place=f" at line {line}, column {column}")
 
 
 def _constant(name: str) -> NoReturn:
-    raise _Refused(f"{name} is no number in JSON")
+    raise _Refused(f"{name} is no number in JSON", name)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number - number != 0.0:
-        raise _Refused(f"the number {text[:40]} is beyond the range of a double")
+        raise _Refused(f"the number {text[:40]} is beyond the range of a double", text if len(text) <= 100 else "")
     return number
 
 

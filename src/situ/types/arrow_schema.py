@@ -72,4 +72,4 @@ def _field(column: Column, types: Types) -> pa.Field:
         notes["situ.unit"] = str(column.unit)
     if isinstance(column.type, Named | Struct) and column.type.name:
         notes["situ.type"] = column.type.name
-    return pa.field(column.name, arrow_type(column.type, types), nullable=column.nullable, metadata=notes or None)
+    return pa.field(column.name, arrow_type(column.type, types), metadata=notes or None)

@@ -3,11 +3,14 @@
 Spark and Arrow know no subtypes. A struct that has some gets a column ``$type`` and, after its own attributes, those
 of its subtypes, which are empty where the value is of another type. This module decides on columns and names; the words
 for them are :mod:`situ.types.spark_schema` and :mod:`situ.types.arrow_schema`.
+
+Every column may be empty, whatever is declared: engines hold values before they are checked, and Spark and Arrow do not
+agree on what a required field of a struct that is not there means.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from situ.types.encode import TYPE_KEY
 from situ.types.model import STRING, Attribute, Struct, Type, is_subtype
@@ -23,7 +26,6 @@ class Column:
     attribute: str
     type: Type
     unit: Unit = NO_UNIT
-    nullable: bool = True
 
 
 def columns(struct: Struct, types: Types) -> tuple[Column, ...]:
@@ -32,7 +34,7 @@ def columns(struct: Struct, types: Types) -> tuple[Column, ...]:
     Attributes of one name share a column if they have one unit and one's type is above the other's. Where they cannot,
     that of the struct or of the first subtype keeps the name, the next one's column is called ``name$Subtype``.
     """
-    own = [_column(attribute, nullable=attribute.nullable) for attribute in struct.attributes]
+    own = [_column(attribute, attribute.name) for attribute in struct.attributes]
     below = types.subtypes(struct)[1:] if struct.name else ()
     if not below:
         return tuple(own)
@@ -45,9 +47,8 @@ def columns(struct: Struct, types: Types) -> tuple[Column, ...]:
     return (dynamic, *(column for same_name in found.values() for column in same_name))
 
 
-def _column(attribute: Attribute, *, nullable: bool = True) -> Column:
-    name, type, unit = attribute.name, attribute.type, attribute.unit
-    return Column(name=name, attribute=name, type=type, unit=unit, nullable=nullable)
+def _column(attribute: Attribute, name: str) -> Column:
+    return Column(name=name, attribute=attribute.name, type=attribute.type, unit=attribute.unit)
 
 
 def _enter(same_name: list[Column], attribute: Attribute, subtype: str) -> None:
@@ -57,9 +58,6 @@ def _enter(same_name: list[Column], attribute: Attribute, subtype: str) -> None:
         if is_subtype(attribute.type, column.type):
             return
         if is_subtype(column.type, attribute.type):
-            same_name[place] = Column(
-                name=column.name, attribute=column.attribute, type=attribute.type, unit=column.unit, nullable=True
-            )
+            same_name[place] = replace(column, type=attribute.type)
             return
-    name = f"{attribute.name}${subtype}" if same_name else attribute.name
-    same_name.append(Column(name=name, attribute=attribute.name, type=attribute.type, unit=attribute.unit))
+    same_name.append(_column(attribute, f"{attribute.name}${subtype}" if same_name else attribute.name))

@@ -43,10 +43,7 @@ _NAMES: Mapping[Primitive, str] = MappingProxyType(
 
 def spark_schema(struct: Struct, types: Types) -> str:
     """The columns of a table of such structs, as ``StructType.fromDDL`` reads them."""
-    return ", ".join(
-        f"{_quoted(column.name)} {spark_type(column.type, types)}{'' if column.nullable else ' NOT NULL'}"
-        for column in columns(struct, types)
-    )
+    return ", ".join(f"{_quoted(each.name)} {spark_type(each.type, types)}" for each in columns(struct, types))
 
 
 def spark_type(type: Type, types: Types) -> str:
@@ -60,16 +57,10 @@ def spark_type(type: Type, types: Types) -> str:
         case ListOf(element=element):
             return f"ARRAY<{spark_type(element, types)}>"
         case Struct():
-            return f"STRUCT<{', '.join(_field(bare, types))}>"
+            fields = (f"{_quoted(each.name)}: {spark_type(each.type, types)}" for each in columns(bare, types))
+            return f"STRUCT<{', '.join(fields)}>"
         case _:
             assert_never(bare)
-
-
-def _field(struct: Struct, types: Types) -> list[str]:
-    return [
-        f"{_quoted(column.name)}: {spark_type(column.type, types)}{'' if column.nullable else ' NOT NULL'}"
-        for column in columns(struct, types)
-    ]
 
 
 def _quoted(name: str) -> str:
