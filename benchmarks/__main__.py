@@ -1,0 +1,57 @@
+"""``python -m benchmarks [NAME …] [--quick] [--list]``: measure, store, and write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import expressions, folder, simulator
+from benchmarks.harness import Scenario, measure, store
+from benchmarks.report import write_page
+
+SCENARIOS: list[Scenario] = [*expressions.SCENARIOS, *folder.SCENARIOS, *simulator.SCENARIOS]
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="scenarios to run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="two repetitions, nothing stored: does it run at all?")
+    parser.add_argument("--list", action="store_true", help="name the scenarios")
+    options = parser.parse_args()
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    if options.list:
+        for scenario in SCENARIOS:
+            print(f"{scenario.name:24} {scenario.title}")
+        return 0
+    if unknown := [name for name in options.names if name not in known]:
+        print(f"unknown: {', '.join(unknown)}; --list shows what there is", file=sys.stderr)
+        return 2
+    for name in options.names or known:
+        result = measure(known[name], quick=options.quick, say=_progress)
+        _show(result)
+        if not options.quick:
+            store(result)
+    if not options.quick:
+        write_page(PAGE)
+        print(f"written: {PAGE}")
+    return 0
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:60}", end="", file=sys.stderr, flush=True)
+
+
+def _show(result: dict[str, object]) -> None:
+    print(f"\n{result['title']}")
+    for variant in result["variants"]:  # type: ignore[attr-defined]
+        print(f"  {variant['name']:34} {variant['median']:>16,.0f} {result['unit']}")
+    for verdict in result["verdicts"]:  # type: ignore[attr-defined]
+        met = "met" if verdict["met"] else "NOT MET"
+        print(f"  {verdict['what']}: {verdict['value']:.2f} (goal {verdict['goal']}) {met}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
