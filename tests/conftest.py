@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytest_plugins = ("tests.golden_files",)
+
 # The same examples in every run, so that a failure is a change and not a draw of luck; `soak` looks for new ones.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
 settings.register_profile(

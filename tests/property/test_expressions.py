@@ -105,7 +105,7 @@ def neighbours(value: float) -> list[float]:
 
 
 def test_thresholds_are_exact_to_the_neighbouring_double() -> None:
-    """Wherever the simplified form compares with a constant, original and simplified agree at it and right beside it."""
+    """Where the simplified form compares with a constant, original and simplified agree at it and right beside it."""
     scope = row_scope()
     solved = 0
     for seed in range(4000):
@@ -115,9 +115,8 @@ def test_thresholds_are_exact_to_the_neighbouring_double() -> None:
         simpler = simplify(node)
         reads = {part.path[0]: part for part in walk(node) if isinstance(part, Read)}
         ((name, read),) = reads.items()
-        bounds = [
-            part.right.value for part in walk(simpler) if isinstance(part, Compare) and isinstance(part.right, Literal)
-        ]
+        compared = [part for part in walk(simpler) if isinstance(part, Compare)]
+        bounds = [part.right.value for part in compared if isinstance(part.right, Literal)]
         solved += any(isinstance(part.left, Read) for part in compared) or not bounds
         points: list[Any] = (
             [0.0, -1.7976931348623157e308, 1.7976931348623157e308] if plain(read.type) == DOUBLE else [0]

@@ -35,6 +35,26 @@ if TYPE_CHECKING:
     from situ.expr.check import Checking
     from situ.expr.syntax import Syntax
 
+_CONVERSIONS = "to_double, to_long, to_decimal and to_string convert values."
+_CLOCK = "An expression does not see the clock; event.time is the time of the event."
+_INSTEAD = {
+    "cast": _CONVERSIONS,
+    "try_cast": _CONVERSIONS,
+    "convert": _CONVERSIONS,
+    "now": _CLOCK,
+    "current_timestamp": _CLOCK,
+    "current_date": _CLOCK,
+    "rand": "An expression gives the same result each time: there are no random numbers.",
+    "random": "An expression gives the same result each time: there are no random numbers.",
+    "regexp": "Patterns are written with LIKE.",
+    "regexp_like": "Patterns are written with LIKE.",
+    "rlike": "Patterns are written with LIKE.",
+    "sum": "An expression sees one event at a time; policies look at several.",
+    "count": "An expression sees one event at a time; size(list) counts the elements of a list.",
+    "avg": "An expression sees one event at a time; policies look at several.",
+}
+"""What people bring along from SQL, and what they will want here."""
+
 _MOST_INLINED = 20_000
 _LONGEST_COPIED_LIST = 1000
 
@@ -49,15 +69,10 @@ def call(check: Checking, name: str, args: list[Node] | None, syntax: Syntax) ->
     function = FUNCTIONS.get(name)
     if defined is None and function is None:
         known = [*FUNCTIONS, *_FORMS, *check.scope.functions]
-        check.refuse(
-            UNKNOWN_NAME(
-                check.at(syntax),
-                kind="function",
-                name=name,
-                nearest=nearest(name, known),
-                instead="See the reference of functions.",
-            )
-        )
+        instead = _INSTEAD.get(name, "")
+        close = () if instead else nearest(name, known)
+        instead = instead or "See the reference of functions."
+        check.refuse(UNKNOWN_NAME(check.at(syntax), kind="function", name=name, nearest=close, instead=instead))
         return None
     nodes = check.all(syntax.parts) if args is None else args
     if nodes is None:

@@ -280,8 +280,12 @@ class _Emitter:
                 return f"({' or '.join(self.test(arg) for arg in ordered)})"
             case Not(arg=arg) if arg.nullable:
                 return f"({self.value(arg)} is False)"
+            case Compare(op="=", left=left, right=Literal(value=value)) if value is not None and not left.can_fail:
+                return f"({self._known(left)} == {self.value(node.right)})"  # None equals no constant: no check needed
             case Compare():
                 return self._guarded((node.left, node.right), self._sides(node), lambda held: _compared(node, held))
+            case In(item=item) if not item.can_fail:
+                return self._member(node, self._known(item))
             case In():
                 return self._guarded((node.item,), (self._known(node.item),), lambda held: self._member(node, held[0]))
             case _:

@@ -57,8 +57,8 @@ class Overload:
 
     ``parameters`` name primitives, ``decimal`` (of any size), ``list`` and ``points``. ``constants`` are the places
     whose argument must be a literal. ``optional`` counts trailing parameters that may be left out. ``inexact`` marks
-    functions whose last digit depends on the engine's mathematics. ``checks_result``: the Spark text gives NaN or an infinity
-    where the function fails. ``refuses`` says what is wrong with the constants, or nothing.
+    functions whose last digit depends on the engine's mathematics. ``checks_result``: the Spark text gives NaN or an
+    infinity where the function fails. ``refuses`` says what is wrong with the constants, or nothing.
     """
 
     name: str
