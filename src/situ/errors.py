@@ -55,9 +55,7 @@ class Code:
     otherwise: str
     parameters: Mapping[str, type]
 
-    def __call__(
-        self, location: Location | None = None, *, cause: Problem | None = None, **values: Any
-    ) -> Problem:
+    def __call__(self, location: Location | None = None, *, cause: Problem | None = None, **values: Any) -> Problem:
         """Make a problem of this kind; the values must be exactly the declared parameters."""
         if values.keys() != self.parameters.keys():
             raise TypeError(f"{self.code} takes {sorted(self.parameters)}, got {sorted(values)}")
@@ -204,8 +202,13 @@ def _excerpt(location: Location | None) -> list[str]:
     before = shown[: location.column - 1 - start]
     blank = "".join("\t" if character == "\t" else " " for character in before)
     carets = "^" * max(1, min(location.length, len(shown) - len(before)))
-    shown = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    shown = _printable(shown)
     return [f"  | {shown}", f"  | {blank}{carets}"]
+
+
+def _printable(text: str) -> str:
+    """User text must not move the cursor or colour the terminal; tabs stay, so that carets stay below their column."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _place_key(problem: Problem) -> tuple[str, int, int]:
@@ -223,7 +226,7 @@ def _fill(template: str, values: Mapping[str, Any]) -> str:
 
 def _show(value: Any) -> str:
     if isinstance(value, tuple):
-        quoted = [f"`{item}`" for item in value]
+        quoted = [f"`{_printable(str(item))}`" for item in value]
         return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" or {quoted[-1]}" if quoted else ""
     text = str(value)
-    return text if len(text) <= 200 else text[:199] + "…"
+    return _printable(text if len(text) <= 200 else text[:199] + "…")
