@@ -273,7 +273,7 @@ def test_spark_schemas(types: Types) -> None:
     schema = spark_schema(event(types), types)
     assert schema.startswith("`ok` BOOLEAN, `tag` STRING, `net` DECIMAL(18,2), ")
     assert "`speed` DOUBLE, `rate` DECIMAL(5,2), `at` TIMESTAMP, `day` DATE" in schema
-    assert "`wait` INTERVAL DAY TO SECOND, `raw` BINARY, `big` BIGINT" in schema
+    assert "`wait` BIGINT, `raw` BINARY, `big` BIGINT" in schema
     assert "`grid` ARRAY<ARRAY<DOUBLE>>" in schema
 
 

@@ -45,10 +45,14 @@ from situ.expr.tree import (
     Read,
     fails_as_argument,
 )
-from situ.types.model import DOUBLE, LONG, Decimal, ListOf, Struct, Type, plain
+from situ.types.model import DOUBLE, LONG, Type, plain
+from situ.types.spark_schema import spark_type
+from situ.types.table import Types
+from situ.units import Units
 
 LONGEST_TEXT = 1 << 20
 _SHORT = 60  # characters: a column or a constant is not worth a name
+_PLAIN = Types(types={}, events=frozenset(), units=Units())  # values made in expressions have no subtypes
 _LARGEST = "1.7976931348623157E308D"
 
 
@@ -307,7 +311,7 @@ def _coerced(node: Coerce, text: str) -> str:
         value = text if plain(node.arg.type) == DOUBLE else f"CAST({text} AS DOUBLE)"
         value = f"({value} * {_double(node.scale)})" if node.scale != 1.0 else value
         return f"({value} + {_double(node.offset)})" if node.offset != 0.0 else value
-    return f"CAST({text} AS {spark_type(node.type)})"
+    return f"CAST({text} AS {spark_type(node.type, _PLAIN)})"
 
 
 def _member(item: str, values: Sequence[Any], type: Type) -> str:
@@ -320,30 +324,11 @@ def _double(value: float) -> str:
     return f"{value!r}D" if value >= 0 and str(value)[0] != "-" else f"({value!r}D)"
 
 
-def spark_type(type: Type) -> str:
-    """The Spark type a value of this type has inside expressions; durations are microseconds."""
-    match plain(type):
-        case Decimal(precision=precision, scale=scale):
-            return f"DECIMAL({precision},{scale})"
-        case ListOf(element=element):
-            return f"ARRAY<{spark_type(element)}>"
-        case Struct(attributes=attributes):
-            return f"STRUCT<{', '.join(f'{spark_name(a.name)}: {spark_type(a.type)}' for a in attributes)}>"
-        case primitive:
-            return _SPARK_TYPES[str(primitive)]
-
-
-_SPARK_TYPES = {
-    "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "double": "DOUBLE", "string": "STRING", "bytes": "BINARY",
-    "date": "DATE", "timestamp": "TIMESTAMP", "duration": "BIGINT",
-}  # fmt: skip
-
-
 def spark_literal(value: Any, type: Type) -> str:
     """A constant as Spark SQL text of exactly this type."""
     match value:
         case None:
-            return f"CAST(NULL AS {spark_type(type)})"
+            return f"CAST(NULL AS {spark_type(type, _PLAIN)})"
         case bool():
             return "TRUE" if value else "FALSE"
         case int() if plain(type) == LONG:
@@ -355,7 +340,7 @@ def spark_literal(value: Any, type: Type) -> str:
         case str():
             return spark_text(value)
         case decimal.Decimal():
-            return f"CAST('{value:f}' AS {spark_type(type)})"
+            return f"CAST('{value:f}' AS {spark_type(type, _PLAIN)})"
         case dt.datetime():
             return f"timestamp_micros({micros(value)}L)"
         case dt.date():
