@@ -187,6 +187,145 @@ BAD_QUANTITY = _define(
     remedy=str,
 )
 
+# ── command line ───────────────────────────────────────────────────────────────────────────────────
+
+OTHER_EVENT = _define(
+    "P161",
+    "event of another type",
+    "The event is a `{found}`, but the expression is about `{wanted}`.",
+    "Take an event of type {fitting}, or name the type of this event with `--type {found}`.",
+    found=str,
+    wanted=str,
+    fitting=tuple,
+)
+UNKNOWN_CODE = _define(
+    "P162",
+    "unknown code",
+    "There is no code `{name}`.",
+    "Did you mean {nearest}?",
+    "Codes are letters and three digits, as in `X103`; `situ explain code` lists them.",
+    name=str,
+    nearest=tuple,
+)
+FILE_EXISTS = _define(
+    "P163",
+    "file exists already",
+    "There is a file of this name already.",
+    "Name another with `--out`, or overwrite it with `--force`.",
+)
+UNKNOWN_SUBSCRIPTION = _define(
+    "P164",
+    "unknown subscription",
+    "There is no subscription `{name}`.",
+    "Did you mean {nearest}?",
+    "Subscriptions are named `client/name`, as declared in clients/*.yaml; for a division put blanks around the `/`.",
+    name=str,
+    nearest=tuple,
+)
+WITHOUT_TYPE = _define(
+    "P165",
+    "expression about no type",
+    "The expression has names in it, but nothing says of which events.",
+    "Name the type of the events with `--type TYPE`, or give an event with `--event FILE`.",
+)
+
+# ── the project folder as a whole ──────────────────────────────────────────────────────────────────
+
+NO_PROJECT = _define(
+    "P101",
+    "no project",
+    "There is no project at `{place}`: neither it nor a folder above it has a `situ.yaml`.",
+    "Make one with `situ init`, or name the folder of one with `--project PATH`.",
+    place=str,
+)
+FOLDER_NOT_EMPTY = _define(
+    "P122",
+    "folder not empty",
+    "`{place}` is not an empty folder: there is `{found}`.",
+    "Name a new folder, or take out what is there; nothing is overwritten.",
+    place=str,
+    found=str,
+)
+FILE_UNREADABLE = _define(
+    "P123",
+    "file that cannot be read",
+    "This file cannot be read: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+LEAVES_FOLDER = _define(
+    "P124",
+    "link that leaves the project",
+    "This is a link to `{target}`, which is outside of the project.",
+    "Copy the file into the project: a project is complete in its folder.",
+    target=str,
+)
+TOO_MANY_FILES = _define(
+    "P125",
+    "too many files",
+    "`{place}` has more than {most} files.",
+    "Put more declarations into one file, or take out what does not belong here.",
+    place=str,
+    most=int,
+)
+CONTRADICTION = _define(
+    "P126",
+    "settings that contradict each other",
+    "`{first}` ({found}) must be below {bound}, but that is {limit}.",
+    "Make `{first}` smaller or `{second}` larger.",
+    first=str,
+    found=str,
+    bound=str,
+    limit=str,
+    second=str,
+)
+UNKNOWN_FILE = _define(
+    "P201",
+    "file that is not read",
+    "This file is not read: {reason}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    severity=Severity.WARNING,
+    reason=str,
+    nearest=tuple,
+    remedy=str,
+)
+NOT_READ_YET = _define(
+    "P202",
+    "file for a later release",
+    "This release does not read {what} yet; the file has no effect.",
+    "It can stay here. What it declares comes into force with a release that reads it.",
+    severity=Severity.OBSERVATION,
+    what=str,
+)
+OTHER_FILE = _define(
+    "P203",
+    "YAML file that is not part of the project",
+    "This file is not part of the project and is not read.",
+    "Declarations stand in {known}.",
+    severity=Severity.OBSERVATION,
+    known=tuple,
+)
+
+# ── snapshots of deployments ───────────────────────────────────────────────────────────────────────
+
+NO_SNAPSHOT = _define(
+    "D101",
+    "not a snapshot",
+    "This is no snapshot of a deployment: {reason}.",
+    "Write one with `situ check --snapshot FILE`.",
+    reason=str,
+)
+SNAPSHOT_CHANGED = _define(
+    "D102",
+    "snapshot was changed",
+    "The snapshot was changed after it was written: its content has the digest {found}, it says {said}.",
+    "Write it anew with `situ check --snapshot FILE`.",
+    found=str,
+    said=str,
+)
+
 # ── expressions ────────────────────────────────────────────────────────────────────────────────────
 
 SYNTAX = _define(
@@ -358,6 +497,80 @@ SCHEMA_NOT_CHECKED = _define(
     "Events that break these rules will be accepted; filter them in a subscription or policy.",
     severity=Severity.WARNING,
     keywords=str,
+)
+
+# ── functions of a project ─────────────────────────────────────────────────────────────────────────
+
+FUNCTION_INVALID = _define(
+    "INT401",
+    "function does not parse or type",
+    "The function `{name}` cannot be used.",
+    name=str,
+)
+SIGNATURE_SYNTAX = _define(
+    "INT416",
+    "syntax of a function",
+    "{found} is unexpected here; expected {expected}.",
+    "Functions are written `(a: Point m, limit: double m) -> boolean = EXPRESSION`, "
+    "conversions `double m -> double yd = EXPRESSION` over `value`.",
+    found=str,
+    expected=str,
+)
+FUNCTION_CYCLE = _define(
+    "INT417",
+    "functions that call each other in a circle",
+    "`{name}` calls itself: {cycle}.",
+    "Take one of these calls out: functions are put in where they are called, so none can call itself.",
+    name=str,
+    cycle=str,
+)
+
+# ── advertisements and subscriptions ───────────────────────────────────────────────────────────────
+
+TYPE_NOT_AVAILABLE = _define(
+    "INT601",
+    "event type not available",
+    "There is no event type `{type}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `events:` in a file of types/.",
+    type=str,
+    nearest=tuple,
+)
+FILTER_INVALID = _define(
+    "INT602",
+    "filter does not type",
+    "The filter of `{subscription}` cannot be used on `{type}`.",
+    subscription=str,
+    type=str,
+)
+NEVER_TRUE = _define(
+    "INT603",
+    "filter that is never true",
+    "The filter of `{subscription}` is true for no event of type `{type}`.",
+    "It simplifies to {simplified}: nothing will be delivered. Correct it, or take the subscription out.",
+    severity=Severity.WARNING,
+    subscription=str,
+    type=str,
+    simplified=str,
+)
+NOT_AN_EVENT = _define(
+    "INT605",
+    "part used as an event",
+    "`{type}` is a part of events and cannot be {done} alone.",
+    "Events that have it are {events}.",
+    "Declare it under `events:` instead of `types:`, or name an event.",
+    type=str,
+    done=str,
+    events=tuple,
+)
+ALWAYS_TRUE = _define(
+    "INT606",
+    "filter that is always true",
+    "The filter of `{subscription}` is true for every event of type `{type}`.",
+    "Leave `where:` out if all events are wanted; otherwise correct it.",
+    severity=Severity.WARNING,
+    subscription=str,
+    type=str,
 )
 
 # ── envelope and decoding ──────────────────────────────────────────────────────────────────────────

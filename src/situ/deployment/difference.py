@@ -1,0 +1,147 @@
+"""What changed between two deployments, thing by thing, in the words of the files.
+
+Compares canonical forms, so what was only written otherwise is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from situ.deployment.snapshot import Deployment, canonical
+from situ.settings import settings_as_json
+from situ.types.encode import encode
+from situ.types.inheritance import own_attributes
+from situ.types.model import Attribute, Named, Struct
+from situ.types.print import print_type
+from situ.types.syntax import format_attribute
+
+What = Literal["added", "removed", "changed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """One part of a thing that changed: an attribute, the filter, a single setting. None where it is not there."""
+
+    part: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing that is other than before. ``before`` and ``after`` are the whole of it, None where it is not there."""
+
+    kind: str
+    name: str
+    what: What
+    before: str | None
+    after: str | None
+    details: tuple[Detail, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.what}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "what": self.what,
+            "before": self.before,
+            "after": self.after,
+            "details": [{"part": d.part, "before": d.before, "after": d.after} for d in self.details],
+        }
+
+
+def difference(old: Deployment | None, new: Deployment) -> tuple[Change, ...]:
+    """What has to happen to the old to become the new; None stands for nothing but the default settings."""
+    before, after = _things(old or Deployment()), _things(new)
+    return tuple(change for kind in after for change in _changes(kind, before[kind], after[kind]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """Something declared, as text; its parts by name where it has any."""
+
+    whole: str
+    parts: Mapping[str, str]
+
+
+def _changes(kind: str, before: Mapping[str, _Thing], after: Mapping[str, _Thing]) -> Iterator[Change]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        what: What = "added" if old is None else "removed" if new is None else "changed"
+        yield Change(
+            kind=kind,
+            name=name,
+            what=what,
+            before=old.whole if old is not None else None,
+            after=new.whole if new is not None else None,
+            details=tuple(_details(old.parts, new.parts)) if old is not None and new is not None else (),
+        )
+
+
+def _details(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Detail]:
+    """In the order of the new parts, those that are gone last."""
+    for part in (*after, *(gone for gone in before if gone not in after)):
+        if before.get(part) != after.get(part):
+            yield Detail(part=part, before=before.get(part), after=after.get(part))
+
+
+# ── declared things as text ───────────────────────────────────────────────────────────────────────
+
+
+def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
+    types = deployment.types
+    return {
+        "setting": {name: _Thing(text, {}) for name, text in _settings(settings_as_json(deployment.settings), "")},
+        "unit": {name: _Thing(kind, {}) for name, kind in types.units.labels.items()},
+        "type": {each.name: _type(each) for each in types.declared if each.name not in types.events},
+        "event": {each.name: _type(each) for each in types.declared if each.name in types.events},
+        "function": {
+            name: _Thing(f"{each.signature} = {each.text}", {"signature": each.signature, "expr": each.text})
+            for name, each in deployment.functions.items()
+        },
+        "client": {name: _Thing(name, {}) for name in deployment.clients},
+        "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
+        "subscription": {id: _declared(each.as_json()) for id, each in deployment.subscriptions.items()},
+    }
+
+
+def _settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _settings(below, f"{path}.{key}" if path else key)
+    elif value != "":
+        yield path, _shown(value)
+
+
+def _type(type: Named | Struct) -> _Thing:
+    if isinstance(type, Named):
+        return _Thing(print_type(type), {"based on": str(type.base)})
+    parts = {"extends": ", ".join(above.name for above in type.supers)} if type.supers else {}
+    return _Thing(print_type(type), {**parts, **{each.name: _attribute(each) for each in own_attributes(type)}})
+
+
+def _attribute(attribute: Attribute) -> str:
+    text = format_attribute(attribute)
+    if attribute.default is None:
+        return text
+    return f"{text} (default {_shown(encode(attribute.type, attribute.default))})"
+
+
+def _declared(body: Mapping[str, Any]) -> _Thing:
+    parts = {key: _shown(value) for key, value in body.items()}
+    return _Thing(", ".join(f"{key}: {text}" for key, text in parts.items()), parts)
+
+
+def _shown(value: Any) -> str:
+    """A JSON value as it would stand in a file; lists of names without quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return f"[{', '.join(value)}]"
+    return canonical(value)

@@ -1,0 +1,110 @@
+"""The deployment: everything a project declares, checked, frozen, with one canonical form.
+
+Declarations only; plans are made from it elsewhere. The digest is that of the canonical form without the version,
+so it depends on what is declared and on nothing else: not on files, their order, comments, blanks, machine or time.
+Secrets are not in it: settings keep the references to the environment as they were written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from situ.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
+from situ.expr.scope import Definition
+from situ.settings import Settings, settings_as_json, settings_from_json
+from situ.subscription.model import NAME, Advertisement, Client, Subscription
+from situ.types.table import Types
+
+_KEYS = {"version", "settings", "types", "functions", "clients", "advertisements", "subscriptions"}
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """What is declared. Version 0 was made from a folder and belongs to no registry yet."""
+
+    version: int = 0
+    settings: Settings = field(default_factory=Settings)
+    types: Types = field(default_factory=lambda: Types(types={}))
+    functions: Mapping[str, Function] = field(default_factory=_nothing)
+    clients: Mapping[str, Client] = field(default_factory=_nothing)
+    advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
+    subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form without the version, in hexadecimal."""
+        content = {key: value for key, value in self.as_json().items() if key != "version"}
+        return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """The functions that expressions can call."""
+        return callable_functions(self.functions)
+
+    def at_version(self, version: int) -> Deployment:
+        return replace(self, version=version)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values, from which :meth:`from_json` makes an equal deployment."""
+        return {
+            "version": self.version,
+            "settings": settings_as_json(self.settings),
+            "types": self.types.as_json(),
+            "functions": functions_as_json(self.functions),
+            "clients": {name: {} for name in sorted(self.clients)},
+            "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
+            "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Deployment:
+        """The deployment that :meth:`as_json` gave; ValueError for what it cannot have given."""
+        try:
+            return _from_json(value)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is no deployment: {error!r}") from error
+
+
+def canonical(value: Any) -> str:
+    """The one text of a JSON value: sorted keys, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _from_json(value: Any) -> Deployment:
+    if not isinstance(value, dict) or value.keys() != _KEYS:
+        raise ValueError("this is no deployment of this release: it has other parts")
+    if not isinstance(value["version"], int) or isinstance(value["version"], bool):
+        raise TypeError("version")
+    settings = settings_from_json(value["settings"])
+    types = Types.from_json(value["types"])
+    return Deployment(
+        version=value["version"],
+        settings=settings,
+        types=types,
+        functions=functions_from_json(value["functions"], types, settings.expression_limits),
+        clients=MappingProxyType({name: _client(name, body) for name, body in value["clients"].items()}),
+        advertisements=MappingProxyType(
+            {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}
+        ),
+        subscriptions=MappingProxyType(
+            {id: Subscription.from_json(id, body) for id, body in value["subscriptions"].items()}
+        ),
+    )
+
+
+def _client(name: str, body: Any) -> Client:
+    if not NAME.fullmatch(name) or body != {}:
+        raise ValueError(f"{name!r} is no client of this release")
+    return Client(name=name)

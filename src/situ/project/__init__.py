@@ -1,0 +1,1 @@
+"""The project folder: find, read, check, make, format, compare."""

@@ -1,0 +1,71 @@
+"""A project folder → a deployment, or everything that is wrong with it, in one run.
+
+Each part loads what is its own; what one part found faulty is handed on, so that the next does not report it again
+in other words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from situ.deployment import Deployment
+from situ.documents import Document
+from situ.errors import Problem, Problems
+from situ.expr.definitions import load_functions
+from situ.expr.faults import NO_FAULTS, find_faults
+from situ.project.folder import Folder, Progress, read_folder
+from situ.settings import Settings, load_settings
+from situ.subscription import load_clients
+from situ.types.load import load_types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a check found. There is a deployment exactly when there is no error; problems are in the order of places."""
+
+    path: Path
+    files: tuple[str, ...]
+    deployment: Deployment | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.is_error)
+
+
+def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progress: Progress | None = None) -> Checked:
+    """Read and check a whole project. Never raises for what a user wrote."""
+    folder = read_folder(path, environment, progress)
+    problems = Problems(folder.problems)
+    deployment = _deployment(folder, problems)
+    return Checked(
+        path=path,
+        files=folder.files,
+        deployment=None if problems.errors else deployment,
+        problems=problems.sorted(),
+    )
+
+
+def _deployment(folder: Folder, problems: Problems) -> Deployment:
+    settings = _settings(folder.of("situ"), problems)
+    limits = settings.expression_limits
+    types = load_types(folder.of("types"), problems)
+    faults = find_faults(folder.of("types"), types) if problems.errors else NO_FAULTS
+    functions = load_functions(folder.of("functions"), types, problems, limits=limits, faults=faults)
+    faults = faults.with_functions(functions.faulty)
+    clients = load_clients(folder.of("clients"), types, functions.callable, problems, limits=limits, faults=faults)
+    return Deployment(
+        settings=settings,
+        types=types,
+        functions=functions.defined,
+        clients=clients.clients,
+        advertisements=clients.advertisements,
+        subscriptions=clients.subscriptions,
+    )
+
+
+def _settings(documents: tuple[Document, ...], problems: Problems) -> Settings:
+    return load_settings(documents[0], problems) if documents else Settings()

@@ -1,0 +1,162 @@
+"""The project folder on disk → documents. Finds it, lists it, reads it; knows nothing of what the files mean.
+
+Whatever lies in the folder, reading ends and answers: files are bounded in number and size, links that lead out of
+the folder and things that are no files are refused, and every mistake is a problem, never an exception.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_FILES
+from situ.documents import Document, Limits, parse_yaml, substitute
+from situ.errors import Location, Problem, Problems, SituError
+from situ.project.places import FOLDERS, SETTINGS_FILE, kind_of, remark
+
+Progress = Callable[[str, int, int], None]
+"""Called with a file and how many of how many have been done."""
+
+_MOST_FILES = 20_000
+_MOST_LOOKED_AT = 100_000
+_DEEPEST = 8
+_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """What was read: the documents by kind, in the order of their names, and what went wrong on the way."""
+
+    path: Path
+    files: tuple[str, ...] = ()
+    documents: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, kind: str) -> tuple[Document, ...]:
+        return self.documents.get(kind, ())
+
+
+def find_project(start: Path) -> Path:
+    """The nearest folder at or above ``start`` that has a ``situ.yaml``; :class:`SituError` with P101 if none has."""
+    here = start.absolute()
+    for folder in (here, *here.parents):
+        if (folder / SETTINGS_FILE).is_file():
+            return folder
+    raise SituError(NO_PROJECT(None, place=str(start)))
+
+
+def read_folder(path: Path, environment: Mapping[str, str], progress: Progress | None = None) -> Folder:
+    """Read every file of the project, with ``${NAME}`` replaced by what the environment says."""
+    problems = Problems()
+    files = list_files(path, problems)
+    if SETTINGS_FILE not in files:
+        problems.add(NO_PROJECT(None, place=str(path)))
+    documents: dict[str, list[Document]] = {}
+    for number, file in enumerate(files, 1):
+        if progress is not None:
+            progress(file, number, len(files))
+        data = read_file(path, file, problems)
+        if data is not None:
+            kind = kind_of(file)
+            documents.setdefault(kind or "", []).append(_document(data, file, environment))
+    return Folder(
+        path=path,
+        files=files,
+        documents={kind: tuple(each) for kind, each in documents.items()},
+        problems=tuple(problems),
+    )
+
+
+def list_files(path: Path, problems: Problems | None = None) -> tuple[str, ...]:
+    """The files that are read, in order; what is said about the others goes to ``problems``."""
+    found: list[str] = []
+    for file in _walk(path, problems):
+        if kind_of(file) is not None:
+            found.append(file)
+        elif problems is not None and (said := remark(file)) is not None:
+            problems.add(said)
+    if len(found) > _MOST_FILES:
+        if problems is not None:
+            problems.add(TOO_MANY_FILES(None, place=str(path), most=_MOST_FILES))
+        found = found[:_MOST_FILES]
+    rank = {name: number for number, name in enumerate(FOLDERS, 1)}
+    return tuple(sorted(found, key=lambda file: (rank.get(file.split("/")[0], 0), file)))
+
+
+def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
+    """The content of a file of the project, a little more than the limit at most; None if it must not be read."""
+    full = path / file
+    place = Location(file=file)
+    try:
+        real = full.resolve(strict=True)
+        if not real.is_relative_to(path.resolve()):
+            problems.add(LEAVES_FOLDER(place, target=str(real)))
+            return None
+        if not stat.S_ISREG(real.stat().st_mode):
+            problems.add(FILE_UNREADABLE(place, reason="it is not a file", remedy="Put a plain file here."))
+            return None
+        with real.open("rb") as stream:
+            return stream.read(_LIMITS.size + 1)
+    except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
+        problems.add(_unreadable(file, error))
+        return None
+
+
+def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:
+    document = parse_yaml(data, file, _LIMITS)
+    if document.root is None:
+        return document
+    problems = Problems(document.problems)
+    root = substitute(document.root, environment, problems, _LIMITS)
+    return replace(document, root=root, problems=tuple(problems))
+
+
+def _walk(path: Path, problems: Problems | None) -> Iterator[str]:
+    """All files below, as ``folder/file``, in order. Hidden things are not looked at."""
+    problems = Problems() if problems is None else problems
+    waiting = [""]
+    looked_at = 0
+    while waiting:
+        folder = waiting.pop()
+        for entry in _entries(path, folder, problems):
+            looked_at += 1
+            if looked_at > _MOST_LOOKED_AT:
+                problems.add(TOO_MANY_FILES(None, place=str(path), most=_MOST_LOOKED_AT))
+                return
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if not entry.is_dir():
+                yield name
+            elif _may_enter(path, name, entry, problems):
+                waiting.append(name)
+
+
+def _entries(path: Path, folder: str, problems: Problems) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path / folder) as entries:
+            return sorted((each for each in entries if not each.name.startswith(".")), key=lambda each: each.name)
+    except OSError as error:
+        if folder:  # without the project folder itself there is no situ.yaml, and that is said anyway
+            problems.add(_unreadable(folder, error))
+        return []
+
+
+def _may_enter(path: Path, name: str, entry: os.DirEntry[str], problems: Problems) -> bool:
+    """Folders behind links are entered only where files are expected, and only inside of the project."""
+    if not entry.is_symlink():
+        return name.count("/") < _DEEPEST
+    if name not in FOLDERS:
+        return False
+    real = (path / name).resolve()
+    if real.is_relative_to(path.resolve()):
+        return True
+    problems.add(LEAVES_FOLDER(Location(file=name), target=str(real)))
+    return False
+
+
+def _unreadable(file: str, error: OSError | RuntimeError) -> Problem:
+    reason = (error.strerror if isinstance(error, OSError) else None) or "its links lead in a circle"
+    remedy = "Let the user who runs this read it, or take it out."
+    return FILE_UNREADABLE(Location(file=file), reason=reason.lower(), remedy=remedy)

@@ -1,0 +1,78 @@
+"""What stands where in a project folder: which files are read, which come with later parts, which are misplaced.
+
+Knows names only; :mod:`situ.project.folder` looks at the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from situ.catalogue import NOT_READ_YET, OTHER_FILE, UNKNOWN_FILE
+from situ.errors import Location, Problem, nearest
+
+SETTINGS_FILE = "situ.yaml"
+FOLDERS = ("types", "functions", "clients")
+"""Folders whose ``*.yaml`` files are read, in the order they are checked."""
+
+OWN_FOLDER = ".situ"
+"""What runs and editors need and nobody writes by hand; never part of what is declared."""
+
+KINDS: tuple[str, ...] = ("situ", *FOLDERS)
+
+LATER_FILES: Mapping[str, str] = MappingProxyType(
+    {"ontology.yaml": "ontologies", "scopes.yaml": "scopes", "actions.yaml": "actions"}
+)
+LATER_FOLDERS: Mapping[str, str] = MappingProxyType(
+    {"contexts": "contexts", "policies": "policies", "sources": "sources", "quality": "quality declarations"}
+)
+_ALL_FOLDERS = (*FOLDERS, *LATER_FOLDERS)
+_ALL_FILES = (SETTINGS_FILE, *LATER_FILES)
+_YAML = ".yaml"
+_YAML_LIKE = (".yaml", ".yml")
+
+
+def kind_of(file: str) -> str | None:
+    """Which kind of file this is: ``situ``, ``types``, ``functions``, ``clients``; None for all others."""
+    path = PurePosixPath(file)
+    if file == SETTINGS_FILE:
+        return "situ"
+    if len(path.parts) == 2 and path.parts[0] in FOLDERS and path.suffix == _YAML:
+        return path.parts[0]
+    return None
+
+
+def remark(file: str) -> Problem | None:
+    """What to say about a file that is not read; None if it is plainly something else, such as a README."""
+    path = PurePosixPath(file)
+    place = Location(file=file)
+    if file in LATER_FILES:
+        return NOT_READ_YET(place, what=LATER_FILES[file])
+    if path.parts[0] in LATER_FOLDERS and len(path.parts) > 1:
+        return NOT_READ_YET(place, what=LATER_FOLDERS[path.parts[0]])
+    if path.parts[0] == "functions" and path.suffix == ".py":
+        return NOT_READ_YET(place, what="functions written in Python")
+    if path.suffix not in _YAML_LIKE:
+        return None
+    return _remark_yaml(path, place)
+
+
+def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
+    folder = path.parts[0] if len(path.parts) > 1 else ""
+    similar: tuple[str, ...] = ()
+    reason, remedy = "no file of that name is", ""
+    if folder in FOLDERS and len(path.parts) > 2:
+        reason, remedy = f"only `{folder}/*.yaml` is, no folder below", f"Move it into `{folder}/` itself."
+    elif folder in FOLDERS:
+        reason, similar = "files end with `.yaml`", (str(path.with_suffix(_YAML)),)
+    elif folder:
+        reason = f"there is no folder `{folder}` in a project"
+        similar = tuple(f"{name}/{'/'.join(path.parts[1:])}" for name in nearest(folder, _ALL_FOLDERS, 1))
+    elif path.stem in _ALL_FOLDERS:
+        similar = (f"{path.stem}/{path.stem}.yaml",)
+    else:
+        similar = nearest(path.name, _ALL_FILES, 1)
+    if similar or remedy:
+        return UNKNOWN_FILE(place, reason=reason, nearest=similar, remedy=remedy)
+    return OTHER_FILE(place, known=(SETTINGS_FILE, *(f"{name}/*.yaml" for name in FOLDERS)))

@@ -1,0 +1,214 @@
+"""Kinds of settings: how one value of ``situ.yaml`` is read, written back and described to editors.
+
+A kind knows nothing of the setting it serves. Values that may hold secrets are :class:`Text`: what a snapshot shows of
+them is what stands in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from situ.catalogue import BAD_NAME, BAD_QUANTITY, NOT_A_CHOICE
+from situ.documents import Node, Reader, Scalar, describe
+from situ.errors import Location, SituError, nearest
+from situ.quantities import parse_duration, parse_size
+
+T = TypeVar("T")
+
+_DURATIONS = tuple(
+    (name, timedelta(**{unit: 1}))
+    for name, unit in (("d", "days"), ("h", "hours"), ("min", "minutes"), ("s", "seconds"), ("ms", "milliseconds"))
+)
+_SIZES = (
+    *((f"{prefix}iB", 1024**power) for power, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (1, "K"))),
+    *((f"{prefix}B", 1000**power) for power, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (1, "k"))),
+)
+_MICROSECOND = timedelta(microseconds=1)
+REFERENCE = "${"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a value is read (None after a problem was noted), written as JSON, and described by a JSON Schema."""
+
+    read: Callable[[Node, Reader], T | None]
+    write: Callable[[T], Any]
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that may come from the environment: as ``written``, ``${NAME}`` and all, and the ``value`` it has here.
+
+    Two are equal if they are written alike, so what a deployment is does not depend on secrets, and shows none.
+    """
+
+    written: str
+    value: str = field(compare=False, repr=False)
+
+
+def plain(text: str) -> Text:
+    return Text(text, text)
+
+
+def text_of(scalar: Scalar) -> Text:
+    return Text(scalar.written.text if scalar.written is not None else scalar.text, scalar.text)
+
+
+def is_unresolved(text: str) -> bool:
+    """Whether references are still in it: in a snapshot, or after a problem that was reported."""
+    return REFERENCE in text
+
+
+# ── numbers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def integer(least: int, most: int) -> Kind[int]:
+    return Kind(
+        lambda node, read: read.integer(node, least=least, most=most),
+        lambda value: value,
+        {"type": "integer", "minimum": least, "maximum": most},
+    )
+
+
+def duration(least: timedelta = timedelta(0)) -> Kind[timedelta]:
+    def read(node: Node, read: Reader) -> timedelta | None:
+        return _quantity(node, read, parse_duration, "a duration such as `5 s`", least, format_duration)
+
+    schema = {"type": "string", "pattern": r"^\s*[+]?[0-9.]+([eE][-+]?[0-9]+)?\s+\S+\s*$", "examples": ["5 s", "7 d"]}
+    return Kind(read, format_duration, schema)
+
+
+def size(least: int = 0) -> Kind[int]:
+    def read(node: Node, read: Reader) -> int | None:
+        return _quantity(node, read, parse_size, "a size such as `512 KiB`", least, format_size)
+
+    pattern = r"^\s*[+]?[0-9.]+([eE][-+]?[0-9]+)?\s+([kMGTP]|[KMGTP]i)?B\s*$"
+    return Kind(read, format_size, {"type": "string", "pattern": pattern, "examples": ["512 KiB", "10 GiB"]})
+
+
+def format_duration(value: timedelta) -> str:
+    """The shortest exact spelling, in the largest unit that takes a whole number."""
+    for name, unit in _DURATIONS:
+        if value and value % unit == timedelta(0):
+            return f"{value // unit} {name}"
+    return f"{value // _MICROSECOND} us" if value else "0 s"
+
+
+def format_size(value: int) -> str:
+    for name, unit in _SIZES:
+        if value and value % unit == 0:
+            return f"{value // unit} {name}"
+    return f"{value} B"
+
+
+Q = TypeVar("Q", int, timedelta)
+
+
+def _quantity(
+    node: Node,
+    read: Reader,
+    parse: Callable[[str, Location | None], Q],
+    expected: str,
+    least: Q,
+    show: Callable[[Q], str],
+) -> Q | None:
+    """A number without unit is no text for YAML, but what is missing is the unit, not the quotes."""
+    if not isinstance(node, Scalar) or isinstance(node.value, bool) or node.value is None:
+        read.wrong(node, expected)
+        return None
+    try:
+        value = parse(node.text, node.location)
+    except SituError as error:
+        # What the environment holds is not shown, not even when it is wrong.
+        read.wrong(node, expected) if node.substituted else read.problems.extend(error.problems)
+        return None
+    if value >= least:
+        return value
+    shown = describe(node) if node.substituted else node.text
+    remedy = f"It must be at least {show(least)}."
+    what = expected.removeprefix("a ").split(" such")[0]
+    read.problems.add(BAD_QUANTITY(node.location, text=shown, what=f"possible {what} here", remedy=remedy))
+    return None
+
+
+# ── words and texts ───────────────────────────────────────────────────────────────────────────────
+
+
+def choice(*choices: str) -> Kind[str]:
+    return Kind(lambda node, read: read.choice(node, choices), str, {"enum": list(choices)})
+
+
+def name(what: str, pattern: str, remedy: str) -> Kind[str]:
+    """A name of a certain form."""
+    form = re.compile(pattern)
+
+    def read(node: Node, read: Reader) -> str | None:
+        scalar = read.scalar(node)
+        if scalar is None or form.fullmatch(scalar.text) or is_unresolved(scalar.text):
+            return scalar.text if scalar else None
+        shown = describe(scalar) if scalar.substituted else scalar.text
+        reason = "it has other characters or is too long" if scalar.text else "it is empty"
+        read.problems.add(BAD_NAME(scalar.location, name=shown, what=what, reason=reason, remedy=remedy))
+        return None
+
+    return Kind(read, str, {"type": "string", "pattern": f"^{pattern}$"})
+
+
+def text(pattern: str, examples: Collection[str]) -> Kind[Text]:
+    """A text of a certain form, which may hold secrets."""
+    form = re.compile(pattern)
+
+    def read(node: Node, read: Reader) -> Text | None:
+        scalar = read.scalar(node)
+        if scalar is None:
+            return None
+        if form.fullmatch(scalar.text) or is_unresolved(scalar.text):
+            return text_of(scalar)
+        similar = () if scalar.substituted else nearest(scalar.text, examples)
+        found = describe(scalar) if scalar.substituted else f"`{scalar.text}`"
+        read.problems.add(NOT_A_CHOICE(scalar.location, found=found, nearest=similar, choices=tuple(examples)))
+        return None
+
+    return Kind(read, lambda value: value.written, {"type": "string", "examples": list(examples)})
+
+
+def _read_conf(node: Node, read: Reader) -> tuple[tuple[str, Text], ...] | None:
+    mapping = read.mapping(node)
+    if mapping is None:
+        return None
+    found: dict[str, Text] = {}
+    for key, value in mapping.entries:
+        if not key.text.startswith("spark."):
+            remedy = "Settings of Spark begin with `spark.`, those of Hadoop with `spark.hadoop.`."
+            reason = "it does not begin with `spark.`"
+            what = "a setting of Spark"
+            read.problems.add(BAD_NAME(key.location, name=key.text, what=what, reason=reason, remedy=remedy))
+        elif not isinstance(value, Scalar) or value.value is None:
+            read.wrong(value, "a text, a number, `true` or `false`")
+        else:
+            found[key.text] = text_of(value)
+    return tuple(sorted(found.items()))
+
+
+def _write_conf(value: tuple[tuple[str, Text], ...]) -> dict[str, str]:
+    return {key: each.written for key, each in value}
+
+
+CONF: Kind[tuple[tuple[str, Text], ...]] = Kind(
+    _read_conf,
+    _write_conf,
+    MappingProxyType(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": r"^spark\."},
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        }
+    ),
+)
+"""Settings handed on to Spark as they are, by name."""

@@ -1,0 +1,106 @@
+"""Clients, advertisements and subscriptions, as declared.
+
+Plain data: names of types and the text of a filter, checked when they were loaded. What filters mean together, which
+one covers which, is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""Names of clients, advertisements and subscriptions: they become subjects of the bus."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Whoever publishes or subscribes, under one name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advertisement:
+    """A client's statement that it will publish events of a type, or of its subtypes."""
+
+    client: str
+    name: str
+    type: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.client}/{self.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"type": self.type}
+
+    @classmethod
+    def from_json(cls, id: str, value: Mapping[str, Any]) -> Advertisement:
+        client, name = _parts(id)
+        return cls(client=client, name=name, type=_text(value["type"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A client's statement of which events it wants: of these types and their subtypes those for which ``where`` is true.
+
+    An empty ``where`` wants all of them. ``types`` are in the order of their names.
+    """
+
+    client: str
+    name: str
+    types: tuple[str, ...]
+    where: str = ""
+    durable: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"{self.client}/{self.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        result: dict[str, Any] = {"types": list(self.types)}
+        if self.where:
+            result["where"] = self.where
+        if self.durable:
+            result["durable"] = True
+        return result
+
+    @classmethod
+    def from_json(cls, id: str, value: Mapping[str, Any]) -> Subscription:
+        client, name = _parts(id)
+        durable = value.get("durable", False)
+        if not isinstance(durable, bool):
+            raise TypeError("durable is true or false")
+        return cls(
+            client=client,
+            name=name,
+            types=tuple(_text(type) for type in value["types"]),
+            where=_text(value.get("where", "")),
+            durable=durable,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """What the files of ``clients/`` declare together; advertisements and subscriptions by their ids."""
+
+    clients: Mapping[str, Client] = field(default_factory=lambda: MappingProxyType({}))
+    advertisements: Mapping[str, Advertisement] = field(default_factory=lambda: MappingProxyType({}))
+    subscriptions: Mapping[str, Subscription] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def _parts(id: str) -> tuple[str, str]:
+    client, slash, name = id.partition("/")
+    if not slash or not NAME.fullmatch(client) or not NAME.fullmatch(name):
+        raise ValueError(f"{id!r} is no `client/name`")
+    return client, name
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
