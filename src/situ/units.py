@@ -192,9 +192,7 @@ def _physical_atom(name: str) -> Atom:
     registry = _registry()
     spelled = _SPELLINGS.get(name, name)
     try:
-        canonical = registry.get_name(spelled)
-        if not canonical:
-            raise UnknownUnit(name)
+        canonical = registry.get_name(_one_meaning(registry.parse_unit_name(spelled), name))
         at = [registry.Quantity(Fraction(n), canonical).to_root_units() for n in range(3)]
     except (pint.errors.PintError, AttributeError, ValueError, KeyError, TypeError):
         raise UnknownUnit(name) from None
@@ -203,6 +201,18 @@ def _physical_atom(name: str) -> Atom:
         raise UnknownUnit(name)
     base = tuple(sorted((str(unit), Fraction(str(power))) for unit, power in at[0].unit_items()))
     return Atom(symbol=_symbol(canonical, registry), base=base, scale=one - zero, offset=zero)
+
+
+def _one_meaning(candidates: Iterable[tuple[str, str, str]], name: str) -> str:
+    """A name can read as a unit or as a prefix and a unit (``mins``: minutes or milli-inches); the plain unit is meant."""
+    found = list(candidates)
+    plain = [unit for prefix, unit, _ in found if not prefix]
+    if plain:
+        return plain[0]
+    if len(found) != 1:
+        raise UnknownUnit(name)
+    prefix, unit, _ = found[0]
+    return prefix + unit
 
 
 def _symbol(canonical: str, registry: pint.UnitRegistry[Fraction]) -> str:

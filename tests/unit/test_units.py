@@ -90,6 +90,11 @@ def test_points_on_a_scale_have_a_difference() -> None:
     assert not UNITS.parse("m").is_point
 
 
+def test_a_name_with_two_readings_is_the_plain_unit(capfd: pytest.CaptureFixture[str]) -> None:
+    assert UNITS.parse("mins") == UNITS.parse("min")
+    assert capfd.readouterr().err == ""
+
+
 def test_products_and_quotients_cancel() -> None:
     assert UNITS.parse("m/s") * UNITS.parse("s") == UNITS.parse("m")
     assert UNITS.parse("m") / UNITS.parse("m") == Units().parse("m").raised(Fraction(0))
