@@ -17,7 +17,7 @@ from typing import Any
 from situ.catalogue import BAD_NAME, DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
 from situ.documents import Document, Node, Reader, Scalar, parse_json
 from situ.documents import Mapping as MappingNode
-from situ.errors import Location, Problems, SituError
+from situ.errors import Location, Problem, Problems, SituError
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.functions.lists import FORMS
 from situ.expr.functions.table import FUNCTIONS, SYNONYMS
@@ -26,6 +26,7 @@ from situ.expr.scope import Definition, Scope, Variable, envelope
 from situ.expr.signature import SignatureText, parse_signature, print_signature, split_definition
 from situ.expr.spelling import spell
 from situ.expr.syntax import DEFAULT_LIMITS, KEYWORDS, Limits, Locate, Syntax, parse_syntax
+from situ.expr.tree import Node as ExpressionNode
 from situ.types.lookup import Lookup
 from situ.types.model import Struct
 from situ.types.order import dependency_order
@@ -85,16 +86,21 @@ def load_functions(
     whole = {name: each for name, each in written.items() if each is not None}
     order, circular = _in_order(whole, limits, problems)
     defined: dict[str, Function] = {}
+    available: dict[str, Definition] = {}
     for name in order:
         variables = _variables(whole[name].signature, lookup, problems)
         if variables is None or name in circular:
             continue
-        known = callable_functions(defined)
-        scope = _scope(variables[0], types, known, limits, converts=whole[name].signature.converts)
-        follows = faults.with_functions(declared.keys() - defined.keys())
-        function = _check(whole[name], *variables, scope, follows, problems)
-        if function is not None:
+        scope = _scope(variables[0], types, available, limits, converts=whole[name].signature.converts)
+        checked = check_result(whole[name].expression, scope, variables[1], whole[name].locate)
+        if checked.problems:
+            follows = faults.with_functions(declared.keys() - defined.keys())
+            problems.extend(_reported(name, checked.problems, variables[0], follows))
+        if checked.node is not None:
+            function = _function(whole[name], *variables, checked.node)
             defined[name] = function
+            if not function.converts:
+                available[name] = function
     return Functions(
         defined=MappingProxyType({name: defined[name] for name in sorted(defined)}),
         faulty=frozenset(declared.keys() - defined.keys()),
@@ -271,28 +277,24 @@ def _variable(text: AttributeText, lookup: Lookup) -> Variable | None:
     return None if typed is None else Variable(type=typed[0], unit=typed[1], optional=text.optional)
 
 
-def _check(
-    written: _Written,
-    parameters: tuple[tuple[str, Variable], ...],
-    result: Variable,
-    scope: Scope,
-    faults: Faults,
-    problems: Problems,
-) -> Function | None:
-    checked = check_result(written.expression, scope, result, written.locate)
+def _reported(
+    name: str, found: Iterable[Problem], parameters: tuple[tuple[str, Variable], ...], faults: Faults
+) -> Iterator[Problem]:
+    """The problems of an expression as those of its function; what follows from known faults is left out."""
     used = [variable.type for _, variable in parameters]
-    problems.extend(
-        FUNCTION_INVALID(problem.location, cause=problem, name=written.name) if problem.is_error else problem
-        for problem in checked.problems
-        if not faults.explain(problem, *used)
-    )
-    if checked.node is None:
-        return None
+    for problem in found:
+        if not faults.explain(problem, *used):
+            yield FUNCTION_INVALID(problem.location, cause=problem, name=name) if problem.is_error else problem
+
+
+def _function(
+    written: _Written, parameters: tuple[tuple[str, Variable], ...], result: Variable, body: ExpressionNode
+) -> Function:
     return Function(
         name=written.name,
         parameters=parameters,
         result=result,
-        body=checked.node,
+        body=body,
         text=spell(written.expression),
         converts=written.signature.converts,
     )

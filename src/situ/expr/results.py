@@ -1,30 +1,59 @@
-"""Does an expression give what a declaration promises? Structs made in an expression take on the declared shape.
+"""Does an expression give what a declaration promises? And is it bounded, once the functions it calls are put in?
 
-Numbers, text and the like are settled by the checker itself; here are structs, which have no name when an expression
-makes them and fit by their attributes.
+Numbers, text and the like are settled by the checker itself. Structs have no name when an expression makes them and fit
+by their attributes; they take on the declared shape here.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from situ.catalogue import WRONG_TYPE, WRONG_UNIT
+from situ.catalogue import TOO_LARGE, WRONG_TYPE, WRONG_UNIT
 from situ.errors import Problem, Problems
 from situ.expr.check import Checked, check
 from situ.expr.coerce import Meeting, Mismatch, is_number
 from situ.expr.scope import Scope, Variable
 from situ.expr.syntax import Locate
-from situ.expr.tree import MakeStruct, Node
+from situ.expr.tree import MakeStruct, Node, children
 from situ.types.model import ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.units import NO_UNIT, Unit
+
+
+_DEEPEST = 150
+"""Levels of a tree after functions were put in: those who walk over it, and both engines, must be able to."""
+
+
+def check_bounded(
+    text: str, scope: Scope, locate: Locate, expected: Type | None = None, unit: Unit = NO_UNIT
+) -> Checked:
+    """Check an expression that may call functions of the project, which may call others, and so on."""
+    try:
+        checked = check(text, scope, locate=locate, expected=expected, unit=unit)
+    except RecursionError:
+        checked = Checked(text, None, ())
+    else:
+        if checked.node is None or _depth(checked.node) <= _DEEPEST:
+            return checked
+    what = "levels after functions are put in"
+    return Checked(text, None, (*checked.problems, TOO_LARGE(locate(0, len(text)), what=what, limit=_DEEPEST)))
+
+
+def _depth(node: Node) -> int:
+    deepest = 0
+    waiting = [(node, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        waiting.extend((below, depth + 1) for below in children(part))
+    return deepest
 
 
 def check_result(text: str, scope: Scope, result: Variable, locate: Locate) -> Checked:
     """Check an expression that must give a declared result."""
     unit = result.unit if scope.with_units else NO_UNIT
     if not _has_struct(result.type):
-        return check(text, scope, locate=locate, expected=result.type, unit=unit)
-    checked = check(text, scope, locate=locate)
+        return check_bounded(text, scope, locate, result.type, unit)
+    checked = check_bounded(text, scope, locate)
     if checked.node is None:
         return checked
     fitting = _Fitting(scope, locate)

@@ -1,4 +1,4 @@
-"""How functions of a project are written: ``(a: Point m) -> boolean = …``, and conversions: ``double m -> double yd = …``.
+"""How functions of a project are written: ``(a: Point m) -> boolean = …``, conversions ``double m -> double yd = …``.
 
 Turns the text of a signature into names and types that nobody has looked up yet, and prints looked-up ones back. The
 notation of types is :mod:`situ.types.syntax`'s; what the expression means is :mod:`situ.expr.definitions`'s.

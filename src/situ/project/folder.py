@@ -107,7 +107,8 @@ def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
 
 def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:
     document = parse_yaml(data, file, _LIMITS)
-    if document.root is None:
+    # A reference needs its sign, or an escape that stands for it: most files have neither.
+    if document.root is None or not (b"$" in data or b"\\" in data):
         return document
     problems = Problems(document.problems)
     root = substitute(document.root, environment, problems, _LIMITS)

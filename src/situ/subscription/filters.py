@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from situ.catalogue import ALWAYS_TRUE, FILTER_INVALID, NEVER_TRUE
 from situ.documents import Scalar
 from situ.errors import Problems
-from situ.expr.check import check_condition
 from situ.expr.faults import Faults
 from situ.expr.print import print_literal
+from situ.expr.results import check_bounded
 from situ.expr.scope import Definition, event_scope
 from situ.expr.simplify import simplify
 from situ.expr.syntax import Limits
 from situ.expr.tree import Literal
-from situ.types.model import Struct
+from situ.types.model import BOOLEAN, Struct
 from situ.types.table import Types
 
 
@@ -30,7 +30,7 @@ def check_filter(
 ) -> None:
     """Check a filter for events of one type; subtypes have all its attributes, so it holds for them, too."""
     scope = event_scope(event, types=types, functions=functions, limits=limits)
-    checked = check_condition(where.text, scope, locate=where.locate)
+    checked = check_bounded(where.text, scope, where.locate, BOOLEAN)
     problems.extend(
         FILTER_INVALID(problem.location, cause=problem, subscription=subscription, type=event.name)
         if problem.is_error

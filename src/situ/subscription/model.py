@@ -46,7 +46,7 @@ class Advertisement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A client's statement of which events it wants: of these types and their subtypes those for which ``where`` is true.
+    """A client's statement of which events it wants: those of these types and their subtypes that ``where`` is true of.
 
     An empty ``where`` wants all of them. ``types`` are in the order of their names.
     """
