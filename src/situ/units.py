@@ -204,7 +204,7 @@ def _physical_atom(name: str) -> Atom:
 
 
 def _one_meaning(candidates: Iterable[tuple[str, str, str]], name: str) -> str:
-    """A name can read as a unit or as a prefix and a unit (``mins``: minutes or milli-inches); the plain unit is meant."""
+    """A name can read as a unit or as prefix and unit (``mins``: minutes or milli-inches); the plain unit is meant."""
     found = list(candidates)
     plain = [unit for prefix, unit, _ in found if not prefix]
     if plain:
