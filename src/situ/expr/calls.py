@@ -12,6 +12,7 @@ from situ.expr import literals
 from situ.expr.coerce import Meeting, is_number, widen
 from situ.expr.functions.table import FUNCTIONS, SYNONYMS
 from situ.expr.overload import Function, Overload, UnitRule
+from situ.expr.room import MOST_NODES
 from situ.expr.scope import Definition, Variable
 from situ.expr.substitute import substitute
 from situ.expr.tree import NULL, Apply, Case, Coalesce, Each, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
@@ -55,7 +56,6 @@ _INSTEAD = {
 }
 """What people bring along from SQL, and what they will want here."""
 
-_MOST_INLINED = 20_000
 _LONGEST_COPIED_LIST = 1000
 
 
@@ -250,11 +250,11 @@ def _inline(check: Checking, definition: Definition, nodes: list[Node], syntax: 
     for (name, variable), node in zip(parameters, nodes, strict=True):
         unit = variable.unit if check.scope.with_units else node.unit
         given[name] = fit(check, node, variable.type, unit, f"`{name}` of `{definition.name}`")
-    body = substitute(definition.body, given, check.scope, (syntax.start, syntax.end))
-    if sum(1 for _ in walk(body)) > _MOST_INLINED:
-        check.refuse(TOO_LARGE(check.at(syntax), what="nodes after functions are put in", limit=_MOST_INLINED))
+    check.inlined += definition.body.size
+    if check.inlined > MOST_NODES:  # before the work, which a long text of calls could otherwise ask for many times
+        check.refuse(TOO_LARGE(check.at(syntax), what="nodes of functions that it calls", limit=MOST_NODES))
         return None
-    return body
+    return substitute(definition.body, given, check.scope, (syntax.start, syntax.end))
 
 
 def fit(check: Checking, node: Node, type: Type, unit: Unit, what: str) -> Node:

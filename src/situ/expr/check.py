@@ -21,6 +21,7 @@ from situ.expr.fold import constant_problems
 from situ.expr.functions.table import overloads
 from situ.expr.functions.text import like_pieces
 from situ.expr.navigate import attribute_names, attribute_of
+from situ.expr.room import MOST_LEVELS, MOST_NODES
 from situ.expr.scope import Scope, Variable
 from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
 from situ.expr.tree import (
@@ -39,12 +40,9 @@ from situ.expr.tree import (
     Not,
     Or,
     Read,
-    walk,
 )
 from situ.types.model import BOOLEAN, STRING, ListOf, Struct, Type, plain
 from situ.units import NO_UNIT, UnknownUnit
-
-_MOST_NODES_AFTER_INLINING = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +76,7 @@ def check(
     if node is not None and node.type == NULL:
         node = checking.as_type(node, expected or STRING, NO_UNIT, "The result")
     if node is not None and not checking.problems.errors:
-        if sum(1 for _ in walk(node)) > _MOST_NODES_AFTER_INLINING:
-            checking.problems.add(
-                TOO_LARGE(
-                    places(0, len(text)), what="nodes after functions are put in", limit=_MOST_NODES_AFTER_INLINING
-                )
-            )
-        else:
-            checking.problems.extend(constant_problems(node, places))
+        checking.problems.extend(constant_problems(node, places))
     failed = bool(checking.problems.errors)
     return Checked(text, None if failed else node, tuple(checking.problems))
 
@@ -103,16 +94,27 @@ class Checking:
         self.problems = Problems()
         self.locals: list[tuple[str, str, Variable]] = []
         self.after_quantity: Syntax | None = None
+        self.inlined = 0
 
     # ── helpers that handlers share ──
 
     def node(self, syntax: Syntax) -> Node | None:
         """The tree of a construct, or None after reporting what is wrong with it."""
         try:
-            return _HANDLERS[syntax.kind](self, syntax)
+            return self.bounded(_HANDLERS[syntax.kind](self, syntax), syntax)
         except Mismatch as mismatch:
             self.problems.add(mismatch.problem)
             return None
+
+    def bounded(self, node: Node | None, syntax: Syntax) -> Node | None:
+        """The node, unless parts that are used more than once made it larger than its text."""
+        if node is None:
+            return None
+        for found, what, limit in ((node.size, "nodes", MOST_NODES), (node.depth, "levels", MOST_LEVELS)):
+            if found > limit:
+                self.refuse(TOO_LARGE(self.at(syntax), what=f"{what} when all is put in", limit=limit))
+                return None
+        return node
 
     def all(self, parts: Iterable[Syntax]) -> list[Node] | None:
         """The trees of all parts, or None if one has a problem; every part is looked at."""

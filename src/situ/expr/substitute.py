@@ -35,9 +35,10 @@ def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span |
 
 
 def _renamed(each: ForEach, taken: set[str]) -> ForEach:
-    """A lambda's variable must not capture a variable of the same name in what is put in."""
+    """A lambda's variable must not capture a variable of the same name in what is put in, nor meet another below."""
+    used = taken | {below.variable for below in walk(each.body) if isinstance(below, ForEach | Read)}
     number = 2
-    while f"{each.variable}_{number}" in taken:
+    while f"{each.variable}_{number}" in used:
         number += 1
     fresh = f"{each.variable}_{number}"
 

@@ -7,7 +7,6 @@ and we do not mean is refused here, so everything behind sees :class:`Syntax` on
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from situ.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
 from situ.errors import Location, Problem, SituError
+from situ.expr.room import make_room
 
 KEYWORDS = "AND OR NOT IN BETWEEN CASE WHEN THEN ELSE END IS NULL TRUE FALSE LIKE ESCAPE AS".split()
 _SYMBOLS = ("||", "->", "<>", "!=", "<=", ">=", "==")
@@ -183,8 +183,8 @@ class _Reading:
 
     def parse(self, stream: list[Token]) -> exp.Expr:
         try:
-            with _deep_stack():
-                found = _Language().parser().parse_into(exp.Condition, stream, self.text)
+            make_room()
+            found = _Language().parser().parse_into(exp.Condition, stream, self.text)
         except ParseError as error:
             raise SituError(self._unexpected(error)) from None
         except RecursionError:
@@ -261,17 +261,6 @@ def _offset(text: str, line: int, column: int) -> int:
     for _ in range(line - 1):
         start = text.find("\n", start) + 1
     return start + column
-
-
-class _deep_stack:  # noqa: N801 - reads as a statement
-    """The SQL parser takes some twenty frames a level; our own limit on levels bounds it, not Python's default."""
-
-    def __enter__(self) -> None:
-        self.before = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(self.before, 20_000))
-
-    def __exit__(self, *_: object) -> None:
-        sys.setrecursionlimit(self.before)
 
 
 # ── one handler per construct of the language; what has none is not in it ──────────────────────────

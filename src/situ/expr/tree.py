@@ -23,11 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
+from situ.expr.once import Remembering, once
 from situ.expr.overload import Overflow, Overload
+from situ.expr.room import make_room
 from situ.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
 from situ.units import NO_UNIT, Unit
+
+make_room()  # whoever has a tree recurses over it
 
 NULL = Primitive("null")
 """The type of the literal NULL until its surroundings settle it."""
@@ -49,8 +53,23 @@ def _span() -> Any:
     return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
+class _Tree(Remembering):
+    """What every node knows of itself besides its own fields, worked out once: trees are asked often."""
+
+    __slots__ = ()
+
+    @once
+    def size(self) -> int:
+        """The number of nodes if parts that are shared are counted each time, as the engines would."""
+        return 1 + sum(part.size for part in children(cast("Node", self)))
+
+    @once
+    def depth(self) -> int:
+        return 1 + max((part.depth for part in children(cast("Node", self))), default=0)
+
+
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(_Tree):
     """A constant, as the Python value that stands for it at run time."""
 
     value: Any
@@ -58,7 +77,7 @@ class Literal:
     unit: Unit = NO_UNIT
     span: Span = _span()
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.value is None
 
@@ -67,7 +86,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(_Tree):
     """The value at ``path`` below a variable.
 
     ``optional`` says of the variable and of each step whether its value may be null. ``trusted`` is false
@@ -83,17 +102,17 @@ class Read:
     span: Span = _span()
     can_fail = False
 
-    @property
+    @once
     def nullable(self) -> bool:
         return any(self.optional)
 
-    @property
+    @once
     def overflow(self) -> Overflow:
         return Overflow.NONE if self.trusted or plain(self.type) != DOUBLE else Overflow.NAN
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(_Tree):
     """A function or an operator of the table, with arguments of exactly the types it takes."""
 
     overload: Overload
@@ -102,18 +121,18 @@ class Apply:
     unit: Unit = NO_UNIT
     span: Span = _span()
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.overload.may_be_null or any(arg.nullable for arg in self.args)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.overload.fails or any(
             arg.can_fail or fails_as_argument(arg, self.overload.tolerance(place))
             for place, arg in enumerate(self.args)
         )
 
-    @property
+    @once
     def overflow(self) -> Overflow:
         if self.overload.result == "element":
             return _unchecked(self.type, self.args[0])
@@ -122,7 +141,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Coerce:
+class Coerce(_Tree):
     """An implicit step to a wider number type, or to another unit: ``value * scale + offset`` in doubles."""
 
     arg: Node
@@ -132,15 +151,15 @@ class Coerce:
     offset: float = 0.0
     span: Span = _span()
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.arg.nullable
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.arg.can_fail
 
-    @property
+    @once
     def overflow(self) -> Overflow:
         """A conversion can overflow, but with a constant factor never makes NaN of a number."""
         if self.scale == 1.0 and self.offset == 0.0:
@@ -149,7 +168,7 @@ class Coerce:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Tree):
     """``left op right`` with op one of ``= <> < <= > >=``; both sides have the same type and unit."""
 
     op: str
@@ -160,17 +179,17 @@ class Compare:
     unit = NO_UNIT
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.left.nullable or self.right.nullable
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(arg.can_fail or arg.overflow is Overflow.NAN for arg in (self.left, self.right))
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(_Tree):
     """``item IN (values)``; the values are constants of the item's type, none of them null, each once."""
 
     item: Node
@@ -180,17 +199,17 @@ class In:
     unit = NO_UNIT
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.item.nullable
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.item.can_fail or self.item.overflow is Overflow.NAN
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Tree):
     """All of its parts."""
 
     args: tuple[Node, ...]
@@ -199,17 +218,17 @@ class And:
     unit = NO_UNIT
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return any(arg.nullable for arg in self.args)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(arg.can_fail for arg in self.args)
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Tree):
     """Any of its parts."""
 
     args: tuple[Node, ...]
@@ -218,17 +237,17 @@ class Or:
     unit = NO_UNIT
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return any(arg.nullable for arg in self.args)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(arg.can_fail for arg in self.args)
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Tree):
     """The opposite; null stays null."""
 
     arg: Node
@@ -237,17 +256,17 @@ class Not:
     unit = NO_UNIT
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.arg.nullable
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.arg.can_fail
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(_Tree):
     """Whether there is no value; never null itself."""
 
     arg: Node
@@ -257,13 +276,13 @@ class IsNull:
     nullable = False
     overflow = Overflow.NONE
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.arg.can_fail or fails_as_argument(self.arg, Overflow.NONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(_Tree):
     """The result of the first condition that is true, else ``otherwise``."""
 
     arms: tuple[tuple[Node, Node], ...]
@@ -277,11 +296,11 @@ class Case:
     def results(self) -> tuple[Node, ...]:
         return (*(result for _, result in self.arms), self.otherwise)
 
-    @property
+    @once
     def nullable(self) -> bool:
         return any(result.nullable for result in self.results)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(condition.can_fail for condition, _ in self.arms) or any(
             result.can_fail or fails_as_argument(result, Overflow.NONE) for result in self.results
@@ -289,7 +308,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Coalesce:
+class Coalesce(_Tree):
     """The first of its parts that is not null."""
 
     args: tuple[Node, ...]
@@ -298,17 +317,17 @@ class Coalesce:
     span: Span = _span()
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return all(arg.nullable for arg in self.args)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(arg.can_fail or fails_as_argument(arg, Overflow.NONE) for arg in self.args)
 
 
 @dataclass(frozen=True, slots=True)
-class MakeStruct:
+class MakeStruct(_Tree):
     """``struct(a AS x, b AS y)``: never null, its attributes may be."""
 
     fields: tuple[tuple[str, Node], ...]
@@ -318,13 +337,13 @@ class MakeStruct:
     nullable = False
     overflow = Overflow.NONE
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return any(part.can_fail or fails_as_argument(part, Overflow.NONE) for _, part in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Field(_Tree):
     """An attribute of a struct that an expression made or found in a list."""
 
     of: Node
@@ -334,21 +353,21 @@ class Field:
     optional: bool = False
     span: Span = _span()
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.optional or self.of.nullable
 
-    @property
+    @once
     def overflow(self) -> Overflow:
         return _unchecked(self.type, self.of)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.of.can_fail
 
 
 @dataclass(frozen=True, slots=True)
-class ForEach:
+class ForEach(_Tree):
     """``transform|filter|exists|forall(list, variable -> body)``."""
 
     kind: Each
@@ -360,11 +379,11 @@ class ForEach:
     span: Span = _span()
     overflow = Overflow.NONE
 
-    @property
+    @once
     def nullable(self) -> bool:
         return self.list.nullable or (self.kind in (Each.EXISTS, Each.FORALL) and self.body.nullable)
 
-    @property
+    @once
     def can_fail(self) -> bool:
         return self.list.can_fail or self.body.can_fail or fails_as_argument(self.body, Overflow.NONE)
 
