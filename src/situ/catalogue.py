@@ -228,6 +228,14 @@ WITHOUT_TYPE = _define(
     "The expression has names in it, but nothing says of which events.",
     "Name the type of the events with `--type TYPE`, or give an event with `--event FILE`.",
 )
+NOT_OF_PROJECT = _define(
+    "P166",
+    "file of no project",
+    "This file is not one of the files of the project `{project}`.",
+    "Files of a project are {known}.",
+    project=str,
+    known=tuple,
+)
 
 # ── the project folder as a whole ──────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,97 @@
+"""The commands put together, and what becomes of problems: messages and exit codes.
+
+Every command lives in a module of its own and imports what it needs when it runs, so that ``situ --help`` costs no more
+than reading the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from situ import __version__
+from situ.cli import explain, types
+from situ.cli.check import check
+from situ.cli.create import init, schemas
+from situ.cli.diff import diff
+from situ.cli.exits import Exit, Stop
+from situ.cli.fmt import fmt
+from situ.cli.groups import group
+from situ.cli.options import OF_COMMANDS
+from situ.cli.output import standard_output
+from situ.errors import SituError
+
+app = group(
+    "situ",
+    """Declare, check and explain event processing.
+
+    A project is a folder with a situ.yaml. Every command finds it from any folder inside, or is told by --project.
+
+    \b
+    Examples:
+      situ init my-project --example   a project to start from
+      situ check                       all that is wrong in it, with places and hints
+      situ explain types               what is declared
+    """,
+)
+
+
+def _version(context: typer.Context, asked: bool) -> None:
+    if asked:
+        context.obj.text(f"situ {__version__}\n")
+        raise typer.Exit(Exit.DONE)
+
+
+@app.callback()
+def situ(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Options of the command itself; its help is the one above."""
+
+
+app.command()(init)
+app.command()(check)
+app.command()(diff)
+app.command()(fmt)
+app.add_typer(types.app)
+app.add_typer(explain.app)
+app.command()(schemas)
+
+
+_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"])
+
+
+def run(arguments: Sequence[str]) -> Exit:
+    """Run one command to its end; a group without a command shows its help."""
+    output = standard_output()
+    given = list(arguments)
+    try:
+        asked = [*given, "--help"] if given in _GROUPS else given
+        return Exit(app(args=asked, prog_name="situ", obj=output, standalone_mode=False))
+    except typer.TyperException as error:
+        output.complain(_usage(error))
+        return Exit.USAGE
+    except Stop as stop:
+        output.refuse(stop.problems)
+        return stop.code
+    except SituError as error:
+        output.refuse(error.problems)
+        return Exit.NO
+    except OSError as error:
+        output.complain(f"situ: {error.filename or 'output'}: {error.strerror or error}")
+        return Exit.REFUSED
+
+
+def _usage(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "situ"
+    misplaced = getattr(error, "option_name", "") in OF_COMMANDS and command.split()[1:] in _GROUPS
+    message = error.message if misplaced else error.format_message()
+    lines = [f"situ: {message.replace('Value error, ', '')}"]
+    if misplaced:
+        lines.append("Options stand behind the command, as in `situ check --json`.")
+    return "\n".join((*lines, f"Try `{command} --help`."))

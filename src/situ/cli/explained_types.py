@@ -1,0 +1,183 @@
+"""What there is to know about types: attributes and where they come from, what is above and below.
+
+Decides and lays nothing out: :mod:`situ.cli.show_types` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from situ.types.encode import encode
+from situ.types.inheritance import own_attributes
+from situ.types.model import PRIMITIVES, Attribute, Named, Struct, Type, supertypes
+from situ.types.syntax import format_attribute, format_type
+from situ.types.table import Types, built_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeExplained:
+    """An attribute; ``origin`` is the supertype that declares it, ``narrows`` the one whose declaration it replaces."""
+
+    name: str
+    type: str
+    unit: str
+    optional: bool
+    default: Any
+    origin: str
+    narrows: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "unit": self.unit or None,
+            "optional": self.optional,
+            "default": self.default,
+            "inherited_from": self.origin or None,
+            "narrows": self.narrows or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeExplained:
+    """A type; ``kind`` is one of ``event``, ``struct``, ``named primitive`` and ``primitive``."""
+
+    name: str
+    kind: str
+    built_in: bool
+    supertypes: tuple[str, ...]
+    subtypes: tuple[str, ...]
+    attributes: tuple[AttributeExplained, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "built_in": self.built_in,
+            "supertypes": list(self.supertypes),
+            "subtypes": list(self.subtypes),
+            "attributes": [attribute.as_json() for attribute in self.attributes],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A type in the tree of all types, with its own attributes; ``again`` where it already stands further up."""
+
+    name: str
+    attributes: tuple[str, ...]
+    again: bool = False
+    below: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The types of one kind."""
+
+    title: str
+    branches: tuple[Branch, ...]
+
+
+def explain_type(type: Type, types: Types) -> TypeExplained:
+    """One type of a table."""
+    name = str(type)
+    return TypeExplained(
+        name=name,
+        kind=_kind(type, types),
+        built_in=name in PRIMITIVES or built_in().get(name) == type,
+        supertypes=tuple(dict.fromkeys(str(above) for above in supertypes(type) if above is not type)),
+        subtypes=tuple(str(below) for below in types.subtypes(type)[1:]),
+        attributes=tuple(_attributes(type)) if isinstance(type, Struct) else (),
+    )
+
+
+def explain_all(types: Types) -> tuple[TypeExplained, ...]:
+    """Every declared type, in the order of their names."""
+    return tuple(explain_type(type, types) for type in types.declared)
+
+
+def type_tree(types: Types) -> tuple[Section, ...]:
+    """All types by kind, subtypes below their supertypes. Kinds of which there is none are left out."""
+    declared = types.declared
+    events = [type for type in declared if type.name in types.events]
+    structs = [type for type in declared if isinstance(type, Struct) and type.name not in types.events]
+    named = [type for type in declared if isinstance(type, Named)]
+    given = [type for name, type in types.types.items() if built_in().get(name) == type]
+    sections = (
+        ("Events", _branches(events)),
+        ("Types", _branches(structs)),
+        ("Named primitives", _branches(named)),
+        ("Built-in types", _branches(given)),
+    )
+    return tuple(Section(title=title, branches=branches) for title, branches in sections if branches)
+
+
+def _kind(type: Type, types: Types) -> str:
+    match type:
+        case Struct(name=name):
+            return "event" if name in types.events else "struct"
+        case Named():
+            return "named primitive"
+        case _:
+            return "primitive"
+
+
+def _attributes(struct: Struct) -> Iterator[AttributeExplained]:
+    own = {attribute.name for attribute in own_attributes(struct)}
+    for attribute in struct.attributes:
+        above = _declared_by(attribute.name, struct.supers)
+        yield AttributeExplained(
+            name=attribute.name,
+            type=format_type(attribute.type),
+            unit=str(attribute.unit),
+            optional=attribute.optional,
+            default=None if attribute.default is None else encode(attribute.type, attribute.default),
+            origin="" if attribute.name in own else above,
+            narrows=above if attribute.name in own else "",
+        )
+
+
+def _declared_by(name: str, supers: Iterable[Struct]) -> str:
+    """The nearest supertype that declares the attribute itself; empty if none has it."""
+    for above in supers:
+        if above.attribute(name) is not None:
+            declares = any(attribute.name == name for attribute in own_attributes(above))
+            return above.name if declares else _declared_by(name, above.supers)
+    return ""
+
+
+def _branches(members: Iterable[Named | Struct]) -> tuple[Branch, ...]:
+    """The members as trees. One with several supertypes stands below each, with what is below it only once."""
+    here = {type.name: type for type in members}
+    below: dict[str, list[str]] = {}
+    for name, type in here.items():
+        for above in _above(type):
+            below.setdefault(above, []).append(name)
+    seen: set[str] = set()
+
+    def branch(name: str) -> Branch:
+        again = name in seen
+        seen.add(name)
+        inside = () if again else tuple(branch(other) for other in below.get(name, ()))
+        return Branch(name=name, attributes=tuple(_own(here[name])), again=again and name in below, below=inside)
+
+    roots = [name for name, type in here.items() if not any(above in here for above in _above(type))]
+    return tuple(branch(name) for name in roots)
+
+
+def _above(type: Named | Struct) -> tuple[str, ...]:
+    return tuple(above.name for above in type.supers) if isinstance(type, Struct) else (str(type.base),)
+
+
+def _own(type: Named | Struct) -> Iterator[str]:
+    if isinstance(type, Named):
+        yield format_type(type.base)
+    else:
+        yield from (_shown(attribute) for attribute in own_attributes(type))
+
+
+def _shown(attribute: Attribute) -> str:
+    default = "" if attribute.default is None else " with a default"
+    return f"{attribute.name}: {format_attribute(attribute)}{default}"

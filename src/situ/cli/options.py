@@ -1,0 +1,32 @@
+"""The options that every command has, and what they are turned into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from situ.cli.output import Output
+
+Project = Annotated[
+    Path | None,
+    typer.Option(
+        "--project",
+        metavar="PATH",
+        help="The project folder; by default the nearest one upwards that has a situ.yaml.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked for.")]
+
+OF_COMMANDS = ("--project", "--json", "--quiet", "-q")
+"""What these are called, for whoever writes them before the command."""
+
+
+def begin(context: typer.Context, *, json: bool, quiet: bool) -> Output:
+    """The command's output, set up as its options say; :func:`situ.cli.app.run` made it and sees it, too."""
+    output: Output = context.obj
+    output.json, output.quiet = json, quiet
+    return output

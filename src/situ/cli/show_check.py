@@ -1,0 +1,58 @@
+"""What a check found, for people: the problems, then one line that sums them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from situ.cli.opened import seen_from_here
+from situ.cli.show_problems import STYLES, count, show_problems
+from situ.errors import Severity
+from situ.project.check import Checked
+
+
+def counts(checked: Checked) -> dict[str, int]:
+    """How many of what; types, functions and clients only where the project has no errors."""
+    deployment = checked.deployment
+    declared = (
+        {
+            "types": len(deployment.types.declared),
+            "functions": len(deployment.functions),
+            "clients": len(deployment.clients),
+        }
+        if deployment is not None
+        else {}
+    )
+    found = {
+        f"{severity.value}s": sum(problem.severity is severity for problem in checked.problems) for severity in Severity
+    }
+    return {"files": len(checked.files), **declared, **found}
+
+
+def show_check(checked: Checked, seconds: float, *, verbose: bool, summary: bool) -> Iterator[Text]:
+    """The problems in the order of their places, observations only if asked for, and the summary."""
+    problems = tuple(each for each in checked.problems if verbose or each.severity is not Severity.OBSERVATION)
+    yield from show_problems(seen_from_here(problems, checked.path))
+    if summary:
+        if problems:
+            yield Text()
+        yield _summary(checked, seconds, verbose)
+
+
+def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
+    numbers = counts(checked)
+    declared = [
+        count(numbers[f"{word}s"], word) for word in ("file", "type", "function", "client") if f"{word}s" in numbers
+    ]
+    text = Text(", ".join(declared) + " · ")
+    for place, severity in enumerate((Severity.ERROR, Severity.WARNING)):
+        number = numbers[f"{severity.value}s"]
+        text.append(", " if place else "")
+        text.append(count(number, severity.value), STYLES[severity] if number else "")
+    hidden = numbers["observations"]
+    if hidden:
+        text.append(f", {count(hidden, 'observation')}")
+        text.append("" if verbose else " (-v shows them)", "dim")
+    text.append(f" · {seconds:.1f} s", "dim")
+    return text

@@ -1,0 +1,48 @@
+"""Problems for people: the text of :func:`situ.errors.render`, in colour where there is colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rich.text import Text
+
+from situ.cli.output import visible
+from situ.errors import Problem, Severity, render
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.OBSERVATION: "bold blue"}
+_CARETS = re.compile(r"  \| \s*\^+")
+
+
+def show_problems(problems: Iterable[Problem]) -> Iterator[Text]:
+    """One below the other, with an empty line between them."""
+    for place, problem in enumerate(problems):
+        if place:
+            yield Text()
+        yield show_problem(problem)
+
+
+def show_problem(problem: Problem) -> Text:
+    """What, where, why, and what to do about it."""
+    head, *rest = visible(render(problem)).split("\n")
+    style = STYLES[problem.severity]
+    label = f"{problem.severity.value} {problem.code.code}:"
+    before, _, after = head.partition(label)
+    text = Text.assemble((before, "bold"), (label, style), (after, "bold"))
+    for line in rest:
+        text.append("\n")
+        text.append(line, _style_of(line, style))
+    return text
+
+
+def _style_of(line: str, style: str) -> str:
+    if _CARETS.fullmatch(line):
+        return style
+    if line.startswith("  hint:"):
+        return "cyan"
+    return "" if line.startswith("  | ") else "dim"
+
+
+def count(number: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

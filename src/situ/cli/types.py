@@ -1,0 +1,169 @@
+"""``situ types``: from and to the schemas of others."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.groups import group
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.types.model import Struct
+    from situ.types.table import Types
+
+app = group("types", "Exchange types with JSON Schema, Spark and Arrow.")
+
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")]
+
+
+class Format(StrEnum):
+    """What types are exported as."""
+
+    JSON_SCHEMA = "json-schema"
+    SPARK = "spark"
+    ARROW = "arrow"
+
+
+@app.command("import")
+def import_types(
+    context: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A JSON Schema, draft 7 to 2020-12; - is standard input.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write, as in types/orders.yaml.", show_default=False),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the event type, if the schema has no title.", show_default=False)
+    ] = "",
+    force: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Make types of a JSON Schema.
+
+    What types cannot express is reported with its place. Without --out the types are shown.
+
+    \b
+    Examples:
+      situ types import order.json
+      situ types import order.json --out types/orders.yaml
+    """
+    from situ.cli.files import read_file, write_new
+    from situ.documents import parse_json
+    from situ.errors import Problems
+    from situ.types.json_schema_import import import_schema
+    from situ.types.print import print_types
+
+    output = begin(context, json=as_json, quiet=quiet)
+    problems = Problems()
+    imported = import_schema(parse_json(read_file(file), file), name or type_name(file), problems)
+    problems.raise_errors()
+    text = print_types(imported)
+    if out is not None:
+        write_new(out, text, overwrite=force)
+    if as_json:
+        found = [problem.as_json() for problem in problems.sorted()]
+        output.data({"types": imported.as_json(), "text": text, "file": str(out) if out else None, "problems": found})
+        return Exit.DONE
+    output.warn(problems.sorted())
+    if out is None:
+        output.text(text)
+    else:
+        output.note(f"Wrote {len(imported.declared)} types to {out}. Now run `situ check`.")
+    return Exit.DONE
+
+
+@app.command("export")
+def export_types(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TYPE", help="One type instead of all.", show_default=False)] = "",
+    format: Annotated[Format, typer.Option("--format", help="What to write them as.")] = Format.JSON_SCHEMA,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write.", show_default=False)
+    ] = None,
+    force: Overwrite = False,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Write types as JSON Schema, Spark columns or Arrow schemas.
+
+    For Spark and Arrow, without TYPE, there is one schema for each event type.
+
+    \b
+    Examples:
+      situ types export > types.schema.json
+      situ types export Sighting --format spark
+    """
+    from situ.cli.files import write_new
+    from situ.cli.opened import open_project
+
+    output = begin(context, json=as_json, quiet=quiet)
+    types = open_project(project).deployment.types
+    chosen = _struct(name, types) if name else None
+    text, data = _exported(types, chosen, format)
+    if out is not None:
+        write_new(out, text, overwrite=force)
+        output.note(f"Wrote {out}.")
+    elif as_json:
+        output.data(data)
+    else:
+        output.text(text)
+    return Exit.DONE
+
+
+def _struct(name: str, types: Types) -> Struct:
+    from situ.catalogue import UNKNOWN_TYPE, WRONG_KIND
+    from situ.errors import nearest
+    from situ.types.model import Struct
+
+    found = types.get(name)
+    if found is None:
+        raise Stop(Exit.NO, UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
+    if not isinstance(found, Struct):
+        remedy = "Leave TYPE out to export all types, this one among them."
+        raise Stop(Exit.USAGE, WRONG_KIND(expected="a struct", found=f"the primitive `{name}`", remedy=remedy))
+    return found
+
+
+def _exported(types: Types, chosen: Struct | None, format: Format) -> tuple[str, Any]:
+    """As text and as data."""
+    if format is Format.JSON_SCHEMA:
+        from situ.types.json_schema import export_event, export_types
+
+        schema = export_types(types) if chosen is None else export_event(types, chosen)
+        return json.dumps(schema, indent=2, ensure_ascii=False) + "\n", schema
+    events = [event for event in map(types.event, sorted(types.events)) if event is not None]
+    schemas = {struct.name: _columns(struct, types, format) for struct in ([chosen] if chosen else events)}
+    if chosen is not None:
+        return schemas[chosen.name] + "\n", schemas
+    return "\n".join(f"-- {name}\n{schema}\n" for name, schema in schemas.items()), schemas
+
+
+def _columns(struct: Struct, types: Types, format: Format) -> str:
+    if format is Format.SPARK:
+        from situ.types.spark_schema import spark_schema
+
+        return spark_schema(struct, types)
+    from situ.types.arrow_schema import arrow_schema
+
+    text: str = arrow_schema(struct, types).to_string(truncate_metadata=False)
+    return text
+
+
+def type_name(file: str) -> str:
+    """``order-line.schema.json`` → ``OrderLine``: a name for what a file describes."""
+    stem = Path(file).name.split(".")[0]
+    words = [word for word in _NO_LETTER.split(stem) if word]
+    name = "".join(word[:1].upper() + word[1:] for word in words)
+    return name if name[:1].isalpha() else f"Imported{name}"
