@@ -5,9 +5,9 @@ raises and may be anything where ``fails`` is true, and ``fails``, never null. E
 case, are just their value. The text does not depend on ANSI mode; it expects the session's time zone to be UTC, as
 Situ's sessions are.
 
-Three rails carry failure through logic. For a condition c: T is true where c is surely true, F where it is surely
-false, E where it fails. Then T(a AND b) = T(a) AND T(b), F = F(a) OR F(b), E = (E(a) OR E(b)) AND NOT F, and
-mirrored for OR: the text grows with depth times size, not exponentially.
+In logic a part that decides outranks one that fails, and that one outranks all others: AND and OR fail where the
+highest rank among their parts is failure. Each part is written once in ``value`` and once in ``fails``, so the text
+grows with depth times size, not exponentially.
 """
 
 from __future__ import annotations
@@ -204,57 +204,12 @@ class _Emitter:
     # ── logic ──
 
     def _logic(self, node: And | Or) -> SparkExpression:
-        word = " AND " if isinstance(node, And) else " OR "
+        parts = [self.emit(arg) for arg in node.args]
+        word, decisive = (" AND ", "FALSE") if isinstance(node, And) else (" OR ", "TRUE")
+        value = f"({word.join(part.value for part in parts)})"
         if not node.can_fail:
-            return SparkExpression(f"({word.join(self.emit(arg).value for arg in node.args)})")
-        value = f"({word.join(self.emit(arg).value for arg in node.args)})"
-        return SparkExpression(value, self._error(node))
-
-    def _true(self, node: Node) -> str:
-        match node:
-            case And(args=args):
-                return f"({' AND '.join(self._true(arg) for arg in args)})"
-            case Or(args=args):
-                return f"({' OR '.join(self._true(arg) for arg in args)})"
-            case Not(arg=arg):
-                return self._false(arg)
-            case _:
-                return self._surely(node, "TRUE")
-
-    def _false(self, node: Node) -> str:
-        match node:
-            case And(args=args):
-                return f"({' OR '.join(self._false(arg) for arg in args)})"
-            case Or(args=args):
-                return f"({' AND '.join(self._false(arg) for arg in args)})"
-            case Not(arg=arg):
-                return self._true(arg)
-            case _:
-                return self._surely(node, "FALSE")
-
-    def _surely(self, node: Node, which: str) -> str:
-        found = self.emit(node)
-        known = f"({found.value} <=> {which})"
-        return f"({known} AND NOT {found.fails})" if found.fails else known
-
-    def _error(self, node: Node) -> str:
-        match node:
-            case And(args=args):
-                return self._undecided(args, self._false)
-            case Or(args=args):
-                return self._undecided(args, self._true)
-            case Not(arg=arg):
-                return self._error(arg)
-            case _:
-                return self.emit(node).fails or "FALSE"
-
-    def _undecided(self, args: Sequence[Node], deciding: Callable[[Node], str]) -> str:
-        """Some part fails and none decides; a part that fails does not decide, so the others are asked."""
-        failing = " OR ".join(self._error(arg) for arg in args if arg.can_fail)
-        if not failing:
-            return "FALSE"
-        decided = " OR ".join(deciding(arg) for arg in args)
-        return f"(({failing}) AND NOT ({decided}))"
+            return SparkExpression(value)
+        return SparkExpression(value, f"(greatest({', '.join(_rank(part, decisive) for part in parts)}) = 1)")
 
     # ── lists ──
 
@@ -262,19 +217,22 @@ class _Emitter:
         of = self.emit(node.list)
         self.locals.add(node.variable)
         body = self.emit(node.body) if node.kind is Each.FILTER else self.finite(node.body)
-        logical = node.kind in (Each.EXISTS, Each.FORALL)
-        deciding = ""
-        if logical and body.fails:
-            deciding = self._true(node.body) if node.kind is Each.EXISTS else self._false(node.body)
         self.locals.discard(node.variable)
         variable = _lambda_name(node.variable)
         value = f"{node.kind.value}({of.value}, {variable} -> {body.value})"
         own = ""
-        if body.fails:
+        if body.fails and node.kind in (Each.EXISTS, Each.FORALL):
+            ranks = f"transform({of.value}, {variable} -> {_rank(body, str(node.kind is Each.EXISTS).upper())})"
+            own = f"coalesce(array_max({ranks}) = 1, FALSE)"
+        elif body.fails:
             own = f"coalesce(exists({of.value}, {variable} -> {body.fails}), FALSE)"
-            if logical:
-                own = f"({own} AND NOT coalesce(exists({of.value}, {variable} -> {deciding}), FALSE))"
         return SparkExpression(value, _any(of.fails, own))
+
+
+def _rank(part: SparkExpression, decisive: str) -> str:
+    """2 for a part that decides, 1 for one that fails, else 0: the highest rank is what becomes of all together."""
+    fails = f" WHEN {part.fails} THEN 1" if part.fails else ""
+    return f"CASE{fails} WHEN {part.value} <=> {decisive} THEN 2 ELSE 0 END"
 
 
 def _template(overload: Overload, texts: Sequence[str], constants: Sequence[Any]) -> str:
