@@ -39,12 +39,29 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 def simplify(node: Node) -> Node:
     """The simplest equal expression we know: from the leaves up, each node by its rule until none applies."""
-    below = fold(rebuild(node, simplify))
-    rule = _RULES.get(type(below))
-    if rule is None:
-        return below
-    simpler = rule(below)
-    return below if simpler is below or simpler == below else simplify(simpler)
+    return _Simplifying().simplest(node)
+
+
+class _Simplifying:
+    """One run; knows what it has seen, for a rule that changes a node leaves most of what is below as it was."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, tuple[Node, Node]] = {}  # by identity; the node is kept so that none other takes it
+
+    def simplest(self, node: Node) -> Node:
+        if (found := self.seen.get(id(node))) is not None:
+            return found[1]
+        result = self._by_rule(fold(rebuild(node, self.simplest)))
+        self.seen[id(node)] = (node, result)
+        self.seen[id(result)] = (result, result)
+        return result
+
+    def _by_rule(self, node: Node) -> Node:
+        rule = _RULES.get(type(node))
+        if rule is None:
+            return node
+        simpler = rule(node)
+        return node if simpler is node or simpler == node else self.simplest(simpler)
 
 
 def _connected(node: Node) -> Node:
