@@ -114,6 +114,8 @@ def functions_as_json(functions: Mapping[str, Function]) -> dict[str, Any]:
 
 def functions_from_json(value: Any, types: Types, limits: Limits) -> Mapping[str, Function]:
     """The functions that :func:`functions_as_json` gave; ValueError for what it cannot have given."""
+    if not isinstance(value, dict):
+        raise ValueError(f"these are no functions: {value!r}")
     problems = Problems()
     document = parse_json(json.dumps({"functions": value}), "functions")
     functions = load_functions([document], types, problems, limits=limits)

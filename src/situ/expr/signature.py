@@ -29,6 +29,7 @@ from situ.units import NO_UNIT
 
 _ARROW = "->"
 _MOST_PARAMETERS = 64
+_NAMED = re.compile(r"\w+\s*:")
 _WORD = re.compile(r"\s*(\S{1,40})")
 
 
@@ -76,6 +77,8 @@ def parse_signature(text: str, locate: Locate = nowhere) -> SignatureText:
         _fail(text, len(text), locate, "`->` and the type of the result")
     opening = len(text) - len(text.lstrip())
     converts = text[opening : opening + 1] != "("
+    if converts and (named := _NAMED.match(text, opening)):
+        _fail(text, named.start(), locate, "`(` before parameters with names, or the type of `value`")
     if converts:
         only = _attribute(text, opening, arrow, locate, "the type of `value`")
         parameters: tuple[ParameterText, ...] = (ParameterText(name="value", text=only),)
@@ -105,7 +108,7 @@ def _parameters(text: str, opening: int, arrow: int, locate: Locate) -> Iterator
     closing = len(text[:arrow].rstrip()) - 1
     if closing <= opening or text[closing] != ")":
         _fail(text, closing + 1, locate, "`)` before the arrow")
-    pieces = list(_pieces(text, opening + 1, closing))
+    pieces = list(_pieces(text, opening + 1, closing)) if text[opening + 1 : closing].strip() else []
     if len(pieces) > _MOST_PARAMETERS:
         _fail(text, pieces[_MOST_PARAMETERS][0], locate, f"at most {_MOST_PARAMETERS} parameters")
     for start, end in pieces:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from situ.catalogue import MISSING_KEY, NOT_A_CHOICE, UNKNOWN_KEY
-from situ.documents import Fields, Mapping, Node, Reader, Scalar, describe
+from situ.documents import Fields, Mapping, Node, Reader, Scalar, Sequence, describe
 from situ.errors import nearest
 from situ.settings.kinds import Kind, Text, is_unresolved, text_of
 
@@ -76,7 +76,7 @@ def _addresses(fields: Fields) -> tuple[Node, ...]:
     if isinstance(node, Scalar):
         return (node,)
     items = fields.items("nats")
-    if node is not None and not items:
+    if isinstance(node, Sequence) and not items:
         fields.read.wrong(node, "at least one address such as `nats://host:4222`")
     return items
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOT_AN_EVENT, TYPE_NOT_AVAILABLE
-from situ.documents import Document, Fields, Node, Reader, Scalar
+from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
 from situ.errors import Problems
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.scope import Definition
@@ -131,11 +131,12 @@ class _Loading:
 
     def _events(self, fields: Fields) -> Iterator[Struct]:
         node = fields.node("types")
-        written = fields.scalars("types")
-        if node is not None and not written and not fields.items("types"):
-            self.read.wrong(node, "a list with at least one event type", remedy="Write `types: [Name]`.")
+        if node is not None and not (isinstance(node, Sequence) and node.items):
+            example = node.text if isinstance(node, Scalar) and node.text and not node.substituted else "Name"
+            self.read.wrong(node, "a list of event types", remedy=f"Write `types: [{example}]`.")
+            return
         seen: dict[str, Scalar] = {}
-        for scalar in written:
+        for scalar in fields.scalars("types"):
             first = seen.setdefault(scalar.text, scalar)
             if first is not scalar:
                 place = str(first.location)
