@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from situ.expr.calls import constants_of
 from situ.expr.namespace import NAMESPACE
 from situ.expr.overload import Overflow
 from situ.expr.tree import (
@@ -198,7 +197,7 @@ class _Emitter:
         def made(args: Sequence[str]) -> str:
             if isinstance(overload.python, str):
                 return overload.python.format(*args)
-            return overload.python(args, constants_of(overload, node.args), self._bind)
+            return overload.python(args, node.constants, self._bind)
 
         return self._strict(node.args, texts, made)
 

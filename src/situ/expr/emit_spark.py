@@ -21,7 +21,6 @@ from typing import Any
 
 from situ.catalogue import TOO_LARGE
 from situ.errors import SituError
-from situ.expr.calls import constants_of
 from situ.expr.overload import Overflow, Overload
 from situ.expr.quote import spark_name, spark_text
 from situ.expr.runtime import micros
@@ -151,7 +150,7 @@ class _Emitter:
         overload = node.overload
         args = [self._within(arg, overload.tolerance(place)) for place, arg in enumerate(node.args)]
         texts = [arg.value for arg in args]
-        constants = tuple(constants_of(overload, node.args))
+        constants = node.constants
         value = self._filled(overload, texts, constants)
         own = ""
         if overload.checks_result:

@@ -67,10 +67,7 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
             return _read(values[variable], path)
         case Apply(overload=overload, args=args):
             given = [bounded(_value(arg, values), overload.tolerance(place)) for place, arg in enumerate(args)]
-            constants = tuple(
-                arg.value for place, arg in enumerate(args) if place in overload.constants and isinstance(arg, Literal)
-            )
-            return None if None in given else _function(overload, len(args), constants)(*given)
+            return None if None in given else _function(overload, len(args), node.constants)(*given)
         case Coerce(arg=arg, type=type, scale=scale, offset=offset):
             return _coerced(_value(arg, values), type, scale, offset)
         case Compare(op=op, left=left, right=right):

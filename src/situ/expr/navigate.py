@@ -16,6 +16,10 @@ def attribute_names(type: Type) -> tuple[str, ...]:
     return tuple(attribute.name for attribute in struct.attributes) if isinstance(struct, Struct) else ()
 
 
+def attribute_set(struct: Struct) -> set[str]:
+    return {attribute.name for attribute in struct.attributes}
+
+
 def attribute_of(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
     """The node that reads attribute ``name`` of ``of``; None if its type has no such attribute."""
     struct = plain(of.type)

@@ -121,6 +121,12 @@ class Apply(_Tree):
     unit: Unit = NO_UNIT
     span: Span = _span()
 
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The values of the arguments that the overload takes as constants."""
+        given = (self.args[place] for place in self.overload.constants if place < len(self.args))
+        return tuple(arg.value for arg in given if isinstance(arg, Literal))
+
     @once
     def nullable(self) -> bool:
         return self.overload.may_be_null or any(arg.nullable for arg in self.args)

@@ -1,0 +1,258 @@
+"""Forms: calls whose types a row of the function table cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from situ.catalogue import NOT_IN_LANGUAGE, WRONG_CALL, WRONG_TYPE
+from situ.expr import literals
+from situ.expr.calls import apply_function
+from situ.expr.checking import Checking, Handler
+from situ.expr.coerce import widen
+from situ.expr.functions.table import FUNCTIONS
+from situ.expr.operators import choose
+from situ.expr.overload import Overload
+from situ.expr.scope import Variable
+from situ.expr.syntax import Syntax
+from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, walk
+from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
+from situ.units import NO_UNIT
+
+_LONGEST_COPIED_LIST = 1000
+
+
+def _struct(check: Checking, syntax: Syntax) -> Node | None:
+    fields: list[tuple[str, Node]] = []
+    complete = True
+    for part in syntax.parts:
+        inner = part.parts[0] if part.kind == "field" else part
+        name = part.text if part.kind in ("field", "name", "dot") else ""
+        node = check.node(inner)
+        if not name or any(name == other for other, _ in fields):
+            reason = f"attribute `{name}` stands twice" if name else "every attribute needs a name"
+            check.refuse(WRONG_CALL(check.at(part), name="struct", reason=reason, forms=("struct(a AS x, b AS y)",)))
+            complete = False
+        elif node is None:
+            complete = False
+        else:
+            fields.append((name, node if node.type != NULL else Literal(None, STRING, span=node.span)))
+    if not complete:
+        return None
+    if not fields:
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax), name="struct", reason="it needs an attribute", forms=("struct(a AS x, b AS y)",)
+            )
+        )
+        return None
+    attributes = tuple(
+        Attribute(name=name, type=node.type, unit=node.unit, optional=node.nullable) for name, node in fields
+    )
+    return MakeStruct(tuple(fields), Struct("", attributes), span=(syntax.start, syntax.end))
+
+
+def _coalesce(check: Checking, syntax: Syntax) -> Node | None:
+    nodes = check.all(syntax.parts)
+    if nodes is None:
+        return None
+    if not nodes:
+        check.refuse(
+            WRONG_CALL(check.at(syntax), name="coalesce", reason="it needs an argument", forms=("coalesce(a, b)",))
+        )
+        return None
+    met = check.meeting("`coalesce`").meet(nodes)
+    if met[0].type == NULL:
+        met = tuple(Literal(None, STRING, span=node.span) for node in met)
+    return Coalesce(met, met[0].type, met[0].unit, span=(syntax.start, syntax.end))
+
+
+def _if(check: Checking, syntax: Syntax) -> Node | None:
+    if len(syntax.parts) != 3:
+        check.refuse(
+            WRONG_CALL(
+                check.at(syntax),
+                name="if",
+                reason=f"it takes 3 arguments, got {len(syntax.parts)}",
+                forms=("if(condition, a, b)",),
+            )
+        )
+        return None
+    condition = check.condition(syntax.parts[0], "The condition of `if`")
+    results = check.all(syntax.parts[1:])
+    return None if condition is None or results is None else choose(check, [condition], results, syntax)
+
+
+def _extreme(name: str) -> Handler:
+    def handle(check: Checking, syntax: Syntax) -> Node | None:
+        nodes = check.all(syntax.parts)
+        if nodes is None:
+            return None
+        if len(nodes) < 2:
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax), name=name, reason="it needs two arguments or more", forms=(f"{name}(a, b)",)
+                )
+            )
+            return None
+        met = check.meeting(f"`{name}`").meet(nodes)
+        type = plain(met[0].type)
+        if isinstance(type, Struct | ListOf) or str(type) in ("boolean", "bytes"):
+            raise check.meeting(f"`{name}`").wrong_type(met[0], DOUBLE)
+        if type == NULL:
+            return Literal(None, DOUBLE, span=(syntax.start, syntax.end))
+        return Apply(_extreme_overload(name, str(type)), met, type, met[0].unit, span=(syntax.start, syntax.end))
+
+    return handle
+
+
+@cache
+def _extreme_overload(name: str, type: str) -> Overload:
+    def spark(args: Sequence[str], constants: Sequence[Any]) -> str:
+        return f"CASE WHEN {' OR '.join(f'{arg} IS NULL' for arg in args)} THEN NULL ELSE {name}({', '.join(args)}) END"
+
+    def python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
+        return f"{'min' if name == 'least' else 'max'}({', '.join(args)})"
+
+    return Overload(name=name, parameters=(type,), result=type, spark=spark, python=python, variadic=True)
+
+
+def _each(kind: Each) -> Handler:
+    def handle(check: Checking, syntax: Syntax) -> Node | None:
+        form = (f"{kind.value}(list, x -> …)",)
+        if len(syntax.parts) != 2 or syntax.parts[1].kind != "lambda":
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax),
+                    name=kind.value,
+                    reason="it takes a list and a function of its elements",
+                    forms=form,
+                )
+            )
+            return None
+        of, function = check.node(syntax.parts[0]), syntax.parts[1]
+        if of is None:
+            return None
+        type = plain(of.type)
+        if not isinstance(type, ListOf):
+            check.refuse(
+                WRONG_CALL(
+                    check.at(syntax.parts[0]), name=kind.value, reason=f"it takes a list, found {of.type}", forms=form
+                )
+            )
+            return None
+        if check.locals and not _own_list(check, of):
+            check.refuse(
+                NOT_IN_LANGUAGE(
+                    check.at(syntax.parts[0]),
+                    found="Inside a list function, going through a list that is not part of the element",
+                )
+            )
+            return None
+        made = check.new_local(function.text)
+        trusted = all(read.trusted for read in walk(of) if isinstance(read, Read))
+        check.locals.append(
+            (function.text, made, Variable(type=type.element, unit=of.unit, optional=True, trusted=trusted))
+        )
+        body = check.node(function.parts[0])
+        check.locals.pop()
+        return None if body is None else _each_node(check, kind, of, made, body, syntax)
+
+    return handle
+
+
+def _own_list(check: Checking, of: Node) -> bool:
+    """Lists inside lists are gone through once each; anything else would cost the square of the event's size."""
+    own = {made for _, made, _ in check.locals}
+    return all(read.variable in own for read in walk(of) if isinstance(read, Read))
+
+
+def _each_node(check: Checking, kind: Each, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
+    span = (syntax.start, syntax.end)
+    if kind is Each.TRANSFORM:
+        copies = any(
+            isinstance(part, Read) and part.variable in check.scope.variables and not _is_small(part.type)
+            for part in walk(body)
+        )
+        if copies and not (isinstance(of, Apply) and of.overload.name == "at_most"):
+            # Text of the event copied into every element would grow with the square of its size.
+            limit = Literal(_LONGEST_COPIED_LIST, INT, span=span)
+            of = Apply(FUNCTIONS["at_most"].overloads[0], (of, limit), of.type, of.unit, span=span)
+        if body.type == NULL:
+            body = Literal(None, STRING, span=body.span)
+        return ForEach(kind, of, variable, body, ListOf(body.type), body.unit, span=span)
+    condition = check.as_type(body, BOOLEAN, NO_UNIT, f"The condition of `{kind.value}`")
+    if condition is None:
+        return None
+    type: Type = of.type if kind is Each.FILTER else BOOLEAN
+    return ForEach(kind, of, variable, condition, type, of.unit if kind is Each.FILTER else NO_UNIT, span=span)
+
+
+def _is_small(type: Type) -> bool:
+    found = plain(type)
+    return not isinstance(found, Struct | ListOf) and str(found) not in ("string", "bytes")
+
+
+def _typed_text(read: Callable[[str, tuple[int, int]], Literal | None], form: str, remedy: str) -> Handler:
+    def handle(check: Checking, syntax: Syntax) -> Node | None:
+        if len(syntax.parts) == 1 and syntax.parts[0].kind == "text":
+            found = read(syntax.parts[0].text, (syntax.start, syntax.end))
+            if found is not None:
+                return found
+            check.refuse(
+                WRONG_TYPE(
+                    check.at(syntax.parts[0]),
+                    what=syntax.text.upper(),
+                    found=f"`{syntax.parts[0].text}`",
+                    expected=form,
+                    remedy=remedy,
+                )
+            )
+            return None
+        check.refuse(WRONG_CALL(check.at(syntax), name=syntax.text, reason="it takes a text in quotes", forms=(form,)))
+        return None
+
+    return handle
+
+
+def _round(check: Checking, syntax: Syntax) -> Node | None:
+    """Decimals are rounded exactly, to a type with fewer digits after the point."""
+    nodes = check.all(syntax.parts)
+    if nodes is None:
+        return None
+    type = plain(nodes[0].type) if nodes else NULL
+    if isinstance(type, Decimal) and len(nodes) <= 2 and (len(nodes) == 1 or isinstance(nodes[1], Literal)):
+        digits = nodes[1].value if len(nodes) > 1 and isinstance(nodes[1], Literal) else 0
+        if isinstance(digits, int) and digits >= 0:
+            scale = min(digits, type.scale)
+            precision = min(type.precision - type.scale + scale + 1, 38)
+            overload = next(o for o in FUNCTIONS["to_decimal"].overloads if o.parameters[0] == "decimal")
+            args = (nodes[0], *(widen(Literal(n, INT, span=nodes[0].span), INT) for n in (precision, scale)))
+            return Apply(overload, args, Decimal(precision, scale), nodes[0].unit, span=(syntax.start, syntax.end))
+    if isinstance(type, Decimal) or (nodes and type in (INT, LONG)):
+        nodes[0] = check.meeting("`round`").coerce(nodes[0], DOUBLE, nodes[0].unit) if type in (INT, LONG) else nodes[0]
+    return apply_function(check, FUNCTIONS["round"], nodes, syntax)
+
+
+FORMS: dict[str, Handler] = {
+    "struct": _struct,
+    "coalesce": _coalesce,
+    "if": _if,
+    "least": _extreme("least"),
+    "greatest": _extreme("greatest"),
+    "transform": _each(Each.TRANSFORM),
+    "filter": _each(Each.FILTER),
+    "exists": _each(Each.EXISTS),
+    "forall": _each(Each.FORALL),
+    "round": _round,
+    "timestamp": _typed_text(
+        literals.instant,
+        "TIMESTAMP '2026-11-01T12:00:00Z'",
+        "An instant needs its offset from UTC: end it with Z or +01:00.",
+    ),
+    "date": _typed_text(literals.date, "DATE '2026-11-01'", "Write year, month and day: DATE '2026-11-01'."),
+    "duration": _typed_text(
+        literals.duration, "DURATION 'PT5S'", "Write ISO 8601 without months and years: DURATION 'P1DT2H'."
+    ),
+}
