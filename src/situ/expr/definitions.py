@@ -8,38 +8,27 @@ Functions may call each other in any order, over all files, but not in a circle.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
-from situ.documents import Document, Node, Reader, Scalar, parse_json
-from situ.documents import Mapping as MappingNode
+from situ.catalogue import DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
+from situ.documents import Document, parse_json
 from situ.errors import Location, Problem, Problems, SituError
+from situ.expr.declare import CALL, FunctionText, declare_functions
 from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.functions.lists import FORMS
-from situ.expr.functions.table import FUNCTIONS, SYNONYMS
 from situ.expr.results import check_result
 from situ.expr.scope import Definition, Scope, Variable, envelope
-from situ.expr.signature import SignatureText, parse_signature, print_signature, split_definition
+from situ.expr.signature import SignatureText, print_signature
 from situ.expr.spelling import spell
-from situ.expr.syntax import DEFAULT_LIMITS, KEYWORDS, Limits, Locate, Syntax, parse_syntax
+from situ.expr.syntax import DEFAULT_LIMITS, Limits, Syntax, parse_syntax
 from situ.expr.tree import Node as ExpressionNode
 from situ.types.lookup import Lookup
 from situ.types.model import Struct
 from situ.types.order import dependency_order
-from situ.types.syntax import LONGEST_NAME, AttributeText
+from situ.types.syntax import AttributeText
 from situ.types.table import Types
-
-FUNCTION_KEYS = ("signature", "expr")
-"""The keys of a function's long form, all required."""
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[`\"]?\s*\(")
-_FORM_NAMES = {name for form, _, _ in FORMS for name in _CALL.findall(form)}
-_RESERVED = {*FUNCTIONS, *SYNONYMS, *_FORM_NAMES, "if", "identity", *(word.lower() for word in KEYWORDS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +69,10 @@ def load_functions(
     faults: Faults = NO_FAULTS,
 ) -> Functions:
     """Read and check what all these documents declare together; what is wrong is reported and left out."""
-    lookup = Lookup(types.types, types.units, problems)
-    declared = _each_once(_declarations(documents, Reader(problems)), problems)
-    written = {name: _write_out(each, problems) for name, each in declared.items()}
-    whole = {name: each for name, each in written.items() if each is not None}
+    looked_up = Problems()
+    lookup = Lookup(types.types, types.units, looked_up)
+    declared = declare_functions(documents, problems)
+    whole = {name: each for name, each in declared.items() if each is not None}
     order, circular = _in_order(whole, limits, problems)
     defined: dict[str, Function] = {}
     available: dict[str, Definition] = {}
@@ -101,6 +90,7 @@ def load_functions(
             defined[name] = function
             if not function.converts:
                 available[name] = function
+    problems.extend(problem for problem in looked_up if not faults.explain(problem))
     return Functions(
         defined=MappingProxyType({name: defined[name] for name in sorted(defined)}),
         faulty=frozenset(declared.keys() - defined.keys()),
@@ -124,105 +114,10 @@ def functions_from_json(value: Any, types: Types, limits: Limits) -> Mapping[str
     return functions.defined
 
 
-# ── what is written ───────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class _Declaration:
-    key: Scalar
-    body: Node
-    read: Reader
-
-    @property
-    def name(self) -> str:
-        return self.key.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """A function taken apart: its signature, and its expression with its place."""
-
-    name: str
-    signature: SignatureText
-    expression: str
-    locate: Locate
-
-
-def _declarations(documents: Iterable[Document], read: Reader) -> Iterator[_Declaration]:
-    for document in documents:
-        if isinstance(document.root, Scalar) and document.root.value is None and not document.root.quoted:
-            read.problems.extend(document.problems)
-            continue
-        fields = read.document(document, optional=("functions",))
-        node = fields.node("functions") if fields is not None else None
-        if fields is None or node is None or (isinstance(node, Scalar) and node.value is None):
-            continue
-        for key, body in fields.entries("functions"):
-            if _has_free_name(key, read.problems):
-                yield _Declaration(key, body, read)
-
-
-def _has_free_name(key: Scalar, problems: Problems) -> bool:
-    if not _NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
-        reason = "it is not made of letters, digits and `_`, or begins with a digit"
-    elif key.text.lower() in _RESERVED:
-        reason = "the expression language has that word already"
-    else:
-        return True
-    remedy = "Choose another name."
-    problems.add(BAD_NAME(key.location, name=key.text, what="a function", reason=reason, remedy=remedy))
-    return False
-
-
-def _each_once(declarations: Iterable[_Declaration], problems: Problems) -> dict[str, _Declaration]:
-    """By name. Calls do not tell capitals from small letters, so names must differ in more."""
-    result: dict[str, _Declaration] = {}
-    firsts: dict[str, _Declaration] = {}
-    for each in declarations:
-        first = firsts.setdefault(each.name.lower(), each)
-        if first is each:
-            result[each.name] = each
-        else:
-            where = str(first.key.location)
-            problems.add(DECLARED_TWICE(each.key.location, what="The function", name=each.name, first=where))
-    return result
-
-
-def _write_out(declaration: _Declaration, problems: Problems) -> _Written | None:
-    try:
-        if isinstance(declaration.body, MappingNode):
-            return _long_form(declaration, declaration.body)
-        scalar = declaration.read.scalar(declaration.body)
-        return None if scalar is None else _short_form(declaration.name, scalar)
-    except SituError as error:
-        problems.extend(error.problems)
-        return None
-
-
-def _short_form(name: str, scalar: Scalar) -> _Written:
-    end, start = split_definition(scalar.text, scalar.locate)
-    return _Written(
-        name=name,
-        signature=parse_signature(scalar.text[:end], scalar.locate),
-        expression=scalar.text[start:],
-        locate=lambda offset, length: scalar.locate(start + offset, length),
-    )
-
-
-def _long_form(declaration: _Declaration, body: MappingNode) -> _Written | None:
-    fields = declaration.read.fields(body, required=FUNCTION_KEYS)
-    signature = fields.scalar("signature") if fields is not None else None
-    expression = fields.scalar("expr") if fields is not None else None
-    parsed = None if signature is None else parse_signature(signature.text, signature.locate)
-    if parsed is None or expression is None:
-        return None
-    return _Written(name=declaration.name, signature=parsed, expression=expression.text, locate=expression.locate)
-
-
 # ── in which order ────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(whole: Mapping[str, _Written], limits: Limits, problems: Problems) -> tuple[list[str], set[str]]:
+def _in_order(whole: Mapping[str, FunctionText], limits: Limits, problems: Problems) -> tuple[list[str], set[str]]:
     """The functions, those that are called first; and the names of those that call themselves."""
     by_fold = {name.lower(): name for name in whole}
     calls = {name: _calls(each, by_fold, limits) for name, each in whole.items()}
@@ -236,9 +131,9 @@ def _in_order(whole: Mapping[str, _Written], limits: Limits, problems: Problems)
     return order, circular
 
 
-def _calls(each: _Written, by_fold: Mapping[str, str], limits: Limits) -> dict[str, Location]:
+def _calls(each: FunctionText, by_fold: Mapping[str, str], limits: Limits) -> dict[str, Location]:
     """Which functions of the project are called, and where. Most call none, and are not parsed for it."""
-    if not any(found.lower() in by_fold for found in _CALL.findall(each.expression)):
+    if not any(found.lower() in by_fold for found in CALL.findall(each.expression)):
         return {}
     try:
         syntax = parse_syntax(each.expression, each.locate, limits)
@@ -290,7 +185,7 @@ def _reported(
 
 
 def _function(
-    written: _Written, parameters: tuple[tuple[str, Variable], ...], result: Variable, body: ExpressionNode
+    written: FunctionText, parameters: tuple[tuple[str, Variable], ...], result: Variable, body: ExpressionNode
 ) -> Function:
     return Function(
         name=written.name,

@@ -128,7 +128,7 @@ def _walk(path: Path, problems: Problems | None) -> Iterator[str]:
                 problems.add(TOO_MANY_FILES(None, place=str(path), most=_MOST_LOOKED_AT))
                 return
             name = f"{folder}/{entry.name}" if folder else entry.name
-            if not entry.is_dir():
+            if not _is_folder(entry):
                 yield name
             elif _may_enter(path, name, entry, problems):
                 waiting.append(name)
@@ -142,6 +142,13 @@ def _entries(path: Path, folder: str, problems: Problems) -> list[os.DirEntry[st
         if folder:  # without the project folder itself there is no situ.yaml, and that is said anyway
             problems.add(_unreadable(folder, error))
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle; reading says so
+        return False
 
 
 def _may_enter(path: Path, name: str, entry: os.DirEntry[str], problems: Problems) -> bool:

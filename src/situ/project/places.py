@@ -28,7 +28,7 @@ LATER_FOLDERS: Mapping[str, str] = MappingProxyType(
     {"contexts": "contexts", "policies": "policies", "sources": "sources", "quality": "quality declarations"}
 )
 _ALL_FOLDERS = (*FOLDERS, *LATER_FOLDERS)
-_ALL_FILES = (SETTINGS_FILE, *LATER_FILES)
+_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (SETTINGS_FILE, *LATER_FILES))
 _YAML = ".yaml"
 _YAML_LIKE = (".yaml", ".yml")
 
@@ -72,7 +72,7 @@ def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
     elif path.stem in _ALL_FOLDERS:
         similar = (f"{path.stem}/{path.stem}.yaml",)
     else:
-        similar = nearest(path.name, _ALL_FILES, 1)
+        similar = tuple(f"{stem}{_YAML}" for stem in nearest(path.stem, _ALL_STEMS, 1))
     if similar or remedy:
         return UNKNOWN_FILE(place, reason=reason, nearest=similar, remedy=remedy)
     return OTHER_FILE(place, known=(SETTINGS_FILE, *(f"{name}/*.yaml" for name in FOLDERS)))

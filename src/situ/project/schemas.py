@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.documents.reading import FILE_VERSION
-from situ.expr.definitions import FUNCTION_KEYS
+from situ.expr.declare import FUNCTION_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
 from situ.subscription.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
