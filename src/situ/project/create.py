@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from situ.catalogue import FOLDER_NOT_EMPTY
-from situ.documents import parse_yaml
-from situ.errors import Problems, SituError
+from situ.catalogue import BAD_NAME, FOLDER_NOT_EMPTY
+from situ.documents.core_schema import resolve
+from situ.errors import SituError
 from situ.project.places import SETTINGS_FILE
 from situ.project.schemas import write_schemas
-from situ.settings import load_settings
+from situ.settings.model import PROJECT_NAME
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LINE = re.compile(r"^name:.*$", re.MULTILINE)
@@ -56,17 +56,19 @@ def create_project(target: Path, *, name: str | None = None, example: bool = Fal
     :class:`SituError` if the folder holds anything (a fresh git repository does not count) or the name cannot be one.
     """
     _refuse_full(target)
+    if name is not None and not re.fullmatch(PROJECT_NAME, name):
+        remedy = "Use letters, digits, `.`, `_` and `-`, at most 64, a letter or digit first."
+        raise SituError(BAD_NAME(None, name=name, what="a project", reason="it has other characters", remedy=remedy))
     if example:
         files = _example_files(name)
     else:
         files = {
-            SETTINGS_FILE: _SETTINGS.format(name=name or _name_from(target)).encode(),
+            SETTINGS_FILE: _SETTINGS.format(name=_written(name or _name_from(target))).encode(),
             "types/events.yaml": _TYPES.encode(),
             "functions/functions.yaml": _FUNCTIONS.encode(),
             "clients/clients.yaml": _CLIENTS.encode(),
         }
     files.setdefault(".gitignore", _GITIGNORE.encode())
-    _check_name(files[SETTINGS_FILE])
     written = [_write(target / file, content) for file, content in sorted(files.items())]
     return (*written, *write_schemas(target))
 
@@ -90,7 +92,7 @@ def _example_files(name: str | None) -> dict[str, bytes]:
     }
     if name is not None:
         settings = files[SETTINGS_FILE].decode()
-        files[SETTINGS_FILE] = _NAME_LINE.sub(lambda _: f"name: {name}", settings).encode()
+        files[SETTINGS_FILE] = _NAME_LINE.sub(lambda _: f"name: {_written(name)}", settings).encode()
     return files
 
 
@@ -99,11 +101,9 @@ def _name_from(target: Path) -> str:
     return _NO_NAME.sub("-", target.resolve().name).strip("-._")[:64] or "project"
 
 
-def _check_name(settings: bytes) -> None:
-    """Before anything is written: a name from the command line goes the way of one in the file."""
-    problems = Problems()
-    load_settings(parse_yaml(settings, SETTINGS_FILE), problems)
-    problems.raise_errors()
+def _written(name: str) -> str:
+    """The name as YAML: `7` and `true` would be no text."""
+    return name if isinstance(resolve(name), str) else f'"{name}"'
 
 
 def _write(file: Path, content: bytes) -> Path:

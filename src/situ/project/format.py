@@ -28,9 +28,11 @@ _TRAILING = re.compile(r"[ \t]+(?=\n)")
 def format_text(text: str, file: str) -> str:
     """The file in its canonical form; formatting that again changes nothing."""
     kind = kind_of(file)
+    if kind is None or not text.strip() or _parse(text, file) is None:
+        return text
     lined = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     root = _parse(lined, file)
-    if kind is None or root is None or not lined.strip():
+    if root is None:
         return text
     spelled = _spell(lined, file, root, tuple(respell(root, kind)))
     return _tidy(spelled, file)

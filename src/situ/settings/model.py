@@ -19,6 +19,8 @@ from situ.settings.kinds import Kind, Text, plain
 
 KIND, GROUP, ABOUT = "kind", "group", "about"
 
+PROJECT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
 _SOME = timedelta(milliseconds=1)
 _MASTER = r"local(\[(\*|[1-9][0-9]*)(, ?[0-9]+)?\])?|local-cluster\[[0-9]+, ?[0-9]+, ?[0-9]+\]|yarn|(spark|k8s)://\S+"
 _SHUFFLE = "spark.sql.shuffle.partitions"
@@ -155,7 +157,7 @@ class Settings:
     name: str = _setting(
         of_kind.name(
             "a project",
-            r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+            PROJECT_NAME,
             "Use letters, digits, `.`, `_` and `-`, at most 64, a letter or digit first.",
         ),
         "",
