@@ -148,7 +148,7 @@ def test_spark_equals_the_reference_on_doubles_nobody_checked(spark: SparkSessio
 @pytest.mark.soak
 def test_spark_equals_the_reference_at_length(spark: SparkSession) -> None:
     pairs = 0
-    for start in range(200_000, 204_400, 400):
+    for start in range(200_000, 204_800, 400):
         pairs += judge(spark, range(start, start + 400), 50)
     assert pairs >= 200_000
 
