@@ -1,0 +1,121 @@
+"""Every code of the catalogue is reported somewhere, provoked by a test, and complete in its texts.
+
+That every code is documented is checked in ``test_docs_reference.py``, with the page it stands on.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import situ.catalogue
+from situ.catalogue import CODES
+from situ.errors import Code, Severity
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "situ"
+TESTS = ROOT / "tests"
+NAMES = {value.code: name for name, value in vars(situ.catalogue).items() if isinstance(value, Code)}
+# These tests are about the catalogue and its page; that a code stands in them shows nothing about the product.
+ABOUT_CODES = ("test_catalogue.py", "test_docs_reference.py")
+# A problem as people read it (`error P103: …`, `because X102: …`), as one line (`file:1:2: P103 …`), or as JSON.
+REPORTED = re.compile(r'(?:\b(?:error|warning|observation|because) |:\d+:\d+: |"code": ")((?:INT|[A-Z])\d{3})\b')
+LITERAL = re.compile(r"\b(?:INT|[A-Z])\d{3}\b")
+
+every_code = pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
+
+
+@every_code
+def test_code_is_reported_by_the_product(code: Code) -> None:
+    assert NAMES[code.code] in names_in_use(), f"{NAMES[code.code]} is never reported: take it out"
+
+
+@every_code
+def test_code_is_provoked_by_a_test(code: Code) -> None:
+    assert code.code in provoked(), f"no test expects {code.code} ({code.title}): write one that provokes it"
+
+
+@every_code
+def test_texts_mention_exactly_the_declared_values(code: Code) -> None:
+    assert mentioned(code.message, code.hint, code.otherwise) == code.parameters.keys()
+
+
+@every_code
+def test_texts_are_sentences(code: Code) -> None:
+    assert not code.title.endswith(".")
+    assert code.message.endswith(".")
+    for hint in (code.hint, code.otherwise):
+        assert not hint or hint.endswith((".", "?")) or mentioned(hint), hint
+
+
+@every_code
+def test_what_follows_an_empty_hint_is_said_too(code: Code) -> None:
+    """``otherwise`` takes the place of a hint whose values are empty: it needs a hint that has values."""
+    assert not code.otherwise or mentioned(code.hint)
+
+
+def test_every_code_has_one_name_and_stands_under_its_own_number() -> None:
+    assert len(NAMES) == len(CODES)
+    assert all(key == code.code for key, code in CODES.items())
+
+
+def test_titles_tell_codes_apart() -> None:
+    titles = Counter((re.match("[A-Z]+", code.code)[0], code.title) for code in CODES.values())
+    assert [title for title, number in titles.items() if number > 1] == []
+
+
+def test_numbers_say_how_severe_a_problem_is() -> None:
+    """1xx refuse, 2xx inform, 7xx are dead letters; interpretation keeps hundreds for its own subjects."""
+    for code in CODES.values():
+        prefix, hundreds = code.code[:-3], code.code[-3]
+        if prefix != "INT":
+            assert hundreds in "127", code
+            assert (code.severity is Severity.ERROR) == (hundreds != "2"), code
+
+
+def test_code_cannot_be_defined_twice() -> None:
+    with pytest.raises(ValueError, match="P103 is defined twice"):
+        situ.catalogue._define("P103", "again", "Again.")
+    assert CODES["P103"].title == "unknown key"
+
+
+def mentioned(*texts: str) -> set[str]:
+    return {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@cache
+def names_in_use() -> frozenset[str]:
+    """The names from the catalogue that code of the product uses; importing one is not using it."""
+    modules = (path for path in SOURCES.rglob("*.py") if path.name != "catalogue.py")
+    return frozenset(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    )
+
+
+@cache
+def provoked() -> frozenset[str]:
+    """Codes that a test expects: in a golden file as a reported problem, or as a literal in a test's code."""
+    golden = (TESTS / "golden").rglob("*.txt")
+    found = {code for path in golden for code in REPORTED.findall(path.read_text())}
+    for path in TESTS.rglob("*.py"):
+        if path.name not in ABOUT_CODES:
+            found.update(code for text in literals(ast.parse(path.read_text())) for code in LITERAL.findall(text))
+    return frozenset(found)
+
+
+def literals(tree: ast.AST) -> Iterator[str]:
+    """The texts in the code; a docstring is no code and shows nothing."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.value
