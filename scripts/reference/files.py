@@ -1,0 +1,194 @@
+"""The page of all files of a project and their keys, from the JSON Schemas that editors are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reference.markdown import anchored, block, code, head, sections, table
+from situ.project.places import FOLDERS, LATER_FILES, LATER_FOLDERS, OWN_FOLDER
+from situ.project.schemas import schemas
+
+_INTRODUCTION = f"""\
+A project is a folder with a `situ.yaml`. Declarations stand beside it, in as many files as you like: which declaration
+is in which file of its folder makes no difference. [The project folder](../concepts/project.md) explains the rest.
+
+All files are YAML 1.2, in UTF-8, without anchors, aliases and tags. `${{NAME}}` in a value is replaced by the
+environment variable of that name. Every file may begin with `version: 1`.
+
+`situ schemas` writes the JSON Schemas this page is made of to `{OWN_FOLDER}/schemas/`. Editors that know YAML use them:
+the first line of each file of a new project points to them.
+"""
+
+ABOUT = {
+    "situ": "The name of the project, and how it runs. Only `name` is required. This release checks all settings and "
+    "uses the limits of expressions; the others are for engines that come with later releases.",
+    "types": "Types of events and of their parts, and units that are not physical. "
+    "[Types](../concepts/types.md) explains them.",
+    "functions": "Functions of the project, which filters and other functions can call, and conversions. "
+    "[How to add a function](../howto/add-a-function.md).",
+    "clients": "Who publishes what, and who asks for what. [How to write a filter](../howto/write-a-filter.md).",
+}
+
+EXAMPLES = {
+    "situ": """\
+version: 1
+name: smart-building
+limits: {expression_nodes: 2000}""",
+    "types": """\
+version: 1
+units: {EUR: currency}
+types:
+  PersonId(string): {}                           # a named primitive
+  Line: {article: string, price: "decimal(18,2) EUR", count: {type: int, default: 1}}
+events:
+  Order: {customer: PersonId, lines: [Line], note: optional string}
+  ExpressOrder(Order): {within: duration}        # a subtype""",
+    "functions": """\
+version: 1
+functions:
+  near: "(a: Point m, b: Point m, limit: double m) -> boolean = distance(a, b) <= limit"
+  total:
+    signature: "(price: double EUR, count: int) -> double EUR"
+    expr: "price * count"
+  to_yards: "double m -> double yd = value / 0.9144"    # a conversion: of one value, in plain numbers""",
+    "clients": """\
+version: 1
+clients:
+  shop:
+    advertisements: {orders: {type: Order}}
+  warehouse:
+    subscriptions: {express: {types: [ExpressOrder], where: "size(lines) < 100", durable: true}}""",
+}
+
+
+# What the schemas leave to the description of what is above.
+_MEANINGS = {
+    "bus.files": "a folder: events are files in it",
+    "bus.nats": "addresses of a NATS server or cluster",
+    "bus.tls": "files for TLS",
+    "bus.tls.ca": "certificates of those who sign",
+    "bus.tls.cert": "own certificate",
+    "bus.tls.key": "own key",
+    "bus.credentials": "file with the credentials",
+    "spark.conf.SETTING": "one of them",
+    "ATTRIBUTE.type": "the type alone",
+    "ATTRIBUTE.unit": "the unit",
+    "ATTRIBUTE.optional": "whether it may be missing",
+    "ATTRIBUTE.default": "what stands for a missing value, as it would stand in an event",
+    "units.UNIT": "what kind of thing it is",
+    "functions.FUNCTION": "the short form, `SIGNATURE = EXPRESSION`, or the long one",
+}
+
+# What the writer of a file names, by the key it stands under.
+_NAMED = {
+    "types": "TYPE",
+    "events": "TYPE",
+    "TYPE": "ATTRIBUTE",
+    "units": "UNIT",
+    "functions": "FUNCTION",
+    "clients": "CLIENT",
+    "conf": "SETTING",
+}
+
+
+def page() -> str:
+    parts = [head("Files", "src/situ/project/schemas.py"), _INTRODUCTION, "## Where things stand\n", _places()]
+    for kind, schema in schemas().items():
+        parts += [
+            anchored(2, code(schema["title"]), kind),
+            ABOUT[kind],
+            block(EXAMPLES[kind], "yaml"),
+            table(["key", "form", "default", "meaning"], _keys(schema, "")),
+        ]
+    return sections(*parts)
+
+
+def _places() -> str:
+    rows = [[code("situ.yaml"), "read", "the project"]]
+    rows += [[code(f"{folder}/*.yaml"), "read", folder] for folder in FOLDERS]
+    rows += [[code(file), "later", about] for file, about in LATER_FILES.items()]
+    rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
+    rows += [[code(f"{OWN_FOLDER}/"), "own", "what runs and editors need; never in git"]]
+    note = "*Later* means that this release knows the name, says that it does not read the file, and leaves it alone."
+    return table(["place", "", "what is in it"], rows) + f"\n{note}\n"
+
+
+def _keys(schema: Mapping[str, Any], above: str, *, alone: bool = True) -> Iterator[list[str]]:
+    """Every key, with the way to it. What the writer names is in capitals.
+
+    Where a value has several forms with keys, ``alone`` is false: what one of them requires, another has not.
+    """
+    required = schema.get("required", ()) if alone else ()
+    for name, form in schema.get("properties", {}).items():
+        way = f"{above}{name}"
+        form = form if isinstance(form, dict) else {}
+        default = "*required*" if name in required else _default(form)
+        yield [code(way), _form(form), default, _meaning(form, way)]
+        yield from _below(form, way)
+
+
+def _below(form: Mapping[str, Any], way: str) -> Iterator[list[str]]:
+    alternatives = _alternatives(form)
+    alone = sum("properties" in each for each in alternatives) == 1
+    for each in alternatives:
+        if each.get("properties"):
+            yield from _keys(each, f"{way}.", alone=alone)
+        named = each.get("additionalProperties")
+        if isinstance(named, dict):
+            inside = f"{way}.{_NAMED.get(way.split('.')[-1], 'NAME')}"
+            if _is_worth_a_row(named):
+                yield [code(inside), _form(named), "", _meaning(named, inside)]
+            yield from _below(named, inside)
+
+
+def _is_worth_a_row(form: Mapping[str, Any]) -> bool:
+    return "object" not in _types_of(form) or "anyOf" in form
+
+
+def _alternatives(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [form, *(inner for each in form.get("anyOf", ()) for inner in _alternatives(each))]
+
+
+def _types_of(form: Mapping[str, Any]) -> list[str]:
+    types = form.get("type", [])
+    return [types] if isinstance(types, str) else list(types)
+
+
+def _form(form: Mapping[str, Any]) -> str:
+    """What may be written, in words."""
+    if "anyOf" in form:
+        # A reference to the environment is possible everywhere; to say so in every line would hide the rest.
+        forms = [_form(each) for each in form["anyOf"] if not _is_reference(each)]
+        return " or ".join(dict.fromkeys(forms))
+    if "const" in form:
+        return code(json.dumps(form["const"]))
+    if "enum" in form:
+        return " · ".join(code(str(each)) for each in form["enum"])
+    examples = f", as {' or '.join(code(str(each)) for each in form['examples'])}" if form.get("examples") else ""
+    words = {"string": "text", "object": "keys", "array": "list", "null": ""}
+    found = [words.get(each, each) for each in _types_of(form)]
+    bounds = f" {form['minimum']:,} to {form['maximum']:,}" if "minimum" in form and "maximum" in form else ""
+    return " or ".join(filter(None, found)) + bounds + examples
+
+
+def _is_reference(form: Mapping[str, Any]) -> bool:
+    return form.get("pattern") == r"\$\{"
+
+
+def _default(form: Mapping[str, Any]) -> str:
+    return code(_yaml(form["default"])) if "default" in form else ""
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_yaml(each)}" for key, each in value.items()) + "}"
+    return str(value)
+
+
+def _meaning(form: Mapping[str, Any], way: str) -> str:
+    text = form.get("description") or _MEANINGS.get(way) or _MEANINGS.get(".".join(way.split(".")[-2:]))
+    if not text:
+        raise ValueError(f"nothing says what `{way}` means")
+    return str(text).replace("|", "&#124;").replace("[", "\\[")

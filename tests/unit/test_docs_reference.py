@@ -1,0 +1,61 @@
+"""The reference is complete, and what it shows is right. That it is current: see ``tests/e2e/test_docs.py``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from situ.catalogue import CODES
+from situ.expr.functions.lists import FORMS
+from situ.expr.functions.table import FUNCTIONS
+from situ.project.check import check_folder
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+_SECTION = re.compile(r"^## `([^`]+)`.*?^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def page(name: str) -> str:
+    return (DOCS / "reference" / name).read_text()
+
+
+@pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
+def test_code_is_documented(code) -> None:
+    assert f"\n### {code.code}: {code.title} {{ #{code.code} }}\n" in page("errors.md")
+
+
+def test_functions_and_forms_are_documented() -> None:
+    text = page("functions.md").replace("&#124;", "|")
+    missing = [name for name in FUNCTIONS if not re.search(rf"^### .*[`>]{re.escape(name)}[`<]", text, re.MULTILINE)]
+    assert missing == []
+    assert [form for form, _, doc in FORMS if f"| {doc} |" not in text] == []
+
+
+def test_examples_of_files_make_a_project(tmp_path: Path) -> None:
+    """The four examples on the page of files, put together, are a project without errors."""
+    examples = dict(_SECTION.findall(page("files.md")))
+    assert examples.keys() == {"situ.yaml", "types/*.yaml", "functions/*.yaml", "clients/*.yaml"}
+    for name, text in examples.items():
+        path = tmp_path / name.replace("*", "example")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert [str(problem) for problem in check_folder(tmp_path).problems] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/smart-building/README.md"])
+def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
+    """Those inside are checked when the site is built."""
+    links = _LINK.findall((ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / name).parent.joinpath(link).exists()] == []
+
+
+def test_every_decision_is_listed() -> None:
+    folder = DOCS / "internals" / "decisions"
+    records = sorted(path.name for path in folder.glob("0*.md"))
+    titles = {name: (folder / name).read_text().split("\n")[0] for name in records}
+    assert [title[2:6] for title in titles.values()] == [f"{number:04}" for number in range(1, len(records) + 1)]
+    listed = (folder / "index.md").read_text()
+    assert [name for name, title in titles.items() if f"| [{name[:4]}]({name}) | {title[7:]} |" not in listed] == []
