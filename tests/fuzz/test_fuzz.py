@@ -1,0 +1,48 @@
+"""Fuzzing: a minute in every run, an hour at length. A finding prints the input that shows it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_EXAMPLE = Path(__file__).parents[2] / "examples" / "smart-building"
+_EVENT = (
+    b'{"specversion":"1.0","id":"1","source":"a/b","type":"Row","time":"2026-11-01T12:00:00Z","confidence":"80 %",'
+    b'"data":{"b":true,"i":1,"l":2,"d":1.5,"m":2,"t":21,"dec":"1.25","s":"x","date":"2026-11-01","ts":'
+    b'"2026-11-01T12:00:00+01:00","dur":"PT5S","at":{"x":1,"y":2},"lines":[{"qty":1,"sku":"a","tags":["b"]}]}}'
+)
+SEEDS = {
+    "expressions": (b"\1at.x < 5 m AND s LIKE 'a%' OR exists(lines, x -> x.qty > 3)", b"\1round(d * 1.09, 2) / l_ > 3"),
+    "documents": tuple(path.read_bytes() for path in sorted(_EXAMPLE.rglob("*.yaml"))),
+    "events": (_EVENT, b"[\n" + _EVENT + b",\n" + _EVENT + b"\n]"),
+}
+TARGETS = tuple(SEEDS)
+
+
+def run(target: str, seconds: int, folder: Path) -> None:
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for place, seed in enumerate(SEEDS[target]):
+        (corpus / str(place)).write_bytes(seed + b"\0")  # the last byte chooses raw input over made-up pieces
+    command = [
+        sys.executable, str(Path(__file__).parent / f"fuzz_{target}.py"), f"-max_total_time={seconds}", "-timeout=10",
+        "-rss_limit_mb=2048", "-max_len=4096", "-len_control=0", "-print_final_stats=1", f"-artifact_prefix={folder}/", str(corpus),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds + 120, check=False)
+    findings = [path.read_bytes() for path in folder.iterdir() if path.is_file()]
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-5000:]}\ninput: {findings}"
+    assert "stat::number_of_executed_units" in done.stderr, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_any_input_gives_a_result_or_one_of_our_errors(target: str, tmp_path: Path) -> None:
+    run(target, 20, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("target", TARGETS)
+def test_any_input_gives_a_result_or_one_of_our_errors_at_length(target: str, tmp_path: Path) -> None:
+    run(target, 1200, tmp_path)
