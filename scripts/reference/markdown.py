@@ -29,7 +29,7 @@ def block(text: str, language: str) -> str:
 
 def anchored(level: int, title: str, anchor: str) -> str:
     """A heading with an anchor that does not change when the title does."""
-    return f"{'#' * level} {title} {{ #{anchor} }}\n"
+    return f'{"#" * level} <a id="{anchor}"></a>{title}\n'
 
 
 def sections(*parts: str) -> str:

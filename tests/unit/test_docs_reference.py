@@ -15,7 +15,7 @@ from situ.project.check import check_folder
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
-_SECTION = re.compile(r"^## `([^`]+)`.*?^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^## [^`\n]*`([^`]+)`.*?^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def page(name: str) -> str:
@@ -24,7 +24,7 @@ def page(name: str) -> str:
 
 @pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
 def test_code_is_documented(code) -> None:
-    assert f"\n### {code.code}: {code.title} {{ #{code.code} }}\n" in page("errors.md")
+    assert f'\n### <a id="{code.code}"></a>{code.code}: {code.title}\n' in page("errors.md")
 
 
 def test_functions_and_forms_are_documented() -> None:
