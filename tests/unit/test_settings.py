@@ -190,7 +190,12 @@ def test_overlay_times_that_fit_are_accepted() -> None:
 
 # ── secrets ───────────────────────────────────────────────────────────────────────────────────────
 
-SECRETS = {"PASSWORD": "hunter2", "WHERE": "nats://u:hunter2@host", "EVENTS": "7", "URL": "postgresql+psycopg://x:y@z/q"}
+SECRETS = {
+    "PASSWORD": "hunter2",
+    "WHERE": "nats://u:hunter2@host",
+    "EVENTS": "7",
+    "URL": "postgresql+psycopg://x:y@z/q",
+}
 WITH_SECRETS = """
     name: p
     bus: {nats: ["${WHERE}", "nats://me:${PASSWORD}@b"], credentials: "${PASSWORD}"}

@@ -17,6 +17,7 @@ from situ.expr.functions.lists import FORMS
 from situ.expr.functions.table import FUNCTIONS, SYNONYMS
 from situ.expr.signature import SignatureText, parse_signature, split_definition
 from situ.expr.syntax import KEYWORDS, Locate
+from situ.types.declare import is_nothing
 from situ.types.syntax import LONGEST_NAME
 
 FUNCTION_KEYS = ("signature", "expr")
@@ -59,12 +60,12 @@ class _Declaration:
 
 def _declarations(documents: Iterable[Document], read: Reader) -> Iterator[_Declaration]:
     for document in documents:
-        if isinstance(document.root, Scalar) and document.root.value is None and not document.root.quoted:
+        if document.root is not None and is_nothing(document.root):
             read.problems.extend(document.problems)
             continue
         fields = read.document(document, optional=("functions",))
         node = fields.node("functions") if fields is not None else None
-        if fields is None or node is None or (isinstance(node, Scalar) and node.value is None):
+        if fields is None or node is None or is_nothing(node):
             continue
         for key, body in fields.entries("functions"):
             if _has_free_name(key, read.problems):

@@ -18,7 +18,6 @@ from situ.expr.tree import MakeStruct, Node, children
 from situ.types.model import ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.units import NO_UNIT, Unit
 
-
 _DEEPEST = 150
 """Levels of a tree after functions were put in: those who walk over it, and both engines, must be able to."""
 

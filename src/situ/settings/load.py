@@ -7,10 +7,11 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from situ.catalogue import CONTRADICTION
-from situ.documents import Document, Fields, Node, Reader, Scalar, parse_json
+from situ.documents import Document, Fields, Node, Reader, parse_json
 from situ.errors import Problems
 from situ.settings.kinds import format_duration
 from situ.settings.model import GROUP, KIND, ORDERED, Overlay, Settings, Spark
+from situ.types.declare import is_nothing
 
 G = TypeVar("G")
 
@@ -50,7 +51,7 @@ def _group(of: type[G], found: Fields) -> G:
 
 
 def _below(group: type[Any], node: Node, read: Reader) -> Any:
-    if isinstance(node, Scalar) and node.value is None and not node.quoted:
+    if is_nothing(node):
         return None  # the key alone: someone is about to write more
     found = read.fields(node, optional=[each.name for each in fields(group)])
     return None if found is None else _group(group, found)

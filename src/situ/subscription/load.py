@@ -16,6 +16,7 @@ from situ.expr.spelling import spell
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.subscription.filters import check_filter
 from situ.subscription.model import NAME, Advertisement, Client, Clients, Subscription
+from situ.types.declare import is_nothing
 from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
 from situ.types.table import Types
@@ -63,7 +64,7 @@ class _Loading:
     _suggestions: Suggestions = field(default_factory=Suggestions)
 
     def document(self, document: Document) -> None:
-        if document.root is not None and _is_nothing(document.root):
+        if document.root is not None and is_nothing(document.root):
             self.read.problems.extend(document.problems)
             return
         fields = self.read.document(document, optional=("clients",))
@@ -81,7 +82,7 @@ class _Loading:
             self._client(key.text, node)
 
     def _client(self, client: str, node: Node) -> None:
-        if _is_nothing(node):
+        if is_nothing(node):
             return
         fields = self.read.fields(node, optional=CLIENT_KEYS)
         if fields is None:
@@ -179,8 +180,4 @@ def _sorted(things: Mapping[str, T]) -> Mapping[str, T]:
 def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
-    return () if node is None or _is_nothing(node) else fields.entries(key)
-
-
-def _is_nothing(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None and not node.quoted
+    return () if node is None or is_nothing(node) else fields.entries(key)
