@@ -8,6 +8,7 @@ here knows which codes exist. No module but ``cli`` and ``control`` turns proble
 from __future__ import annotations
 
 import difflib
+import heapq
 import string
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -172,8 +173,28 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     by_fold: dict[str, str] = {}
     for candidate in known:
         by_fold.setdefault(candidate.casefold(), candidate)
-    close = difflib.get_close_matches(name.casefold(), by_fold, n=most, cutoff=0.6)
+    wanted = name.casefold()
+    likely = by_fold if len(by_fold) <= _MOST_COMPARED else _likely(wanted, by_fold)
+    close = difflib.get_close_matches(wanted, likely, n=most, cutoff=0.6)
     return tuple(by_fold[fold] for fold in close)
+
+
+_MOST_COMPARED = 100  # comparing letter by letter is slow, and a project may know thousands of names
+
+
+def _likely(wanted: str, known: Iterable[str]) -> list[str]:
+    """The names that share most of their beginning and end with the one wanted: a slip leaves one of them whole."""
+
+    def shared(candidate: str) -> int:
+        start = end = 0
+        shortest = min(len(wanted), len(candidate))
+        while start < shortest and wanted[start] == candidate[start]:
+            start += 1
+        while end < shortest - start and wanted[-1 - end] == candidate[-1 - end]:
+            end += 1
+        return start + end
+
+    return heapq.nlargest(_MOST_COMPARED, known, key=shared)
 
 
 def render(problem: Problem) -> str:

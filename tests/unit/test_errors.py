@@ -70,6 +70,12 @@ def test_nearest_names_ignore_case_and_give_none_when_far() -> None:
     assert nearest("zzz", ["sighting", "Door"]) == ()
 
 
+def test_nearest_names_among_thousands() -> None:
+    known = [f"function{n}" for n in range(5000)] + ["distance", "Position"]
+    assert nearest("distnace", known)[0] == "distance"
+    assert nearest("Positon", known)[0] == "Position"
+
+
 def test_severities_of_the_catalogue() -> None:
     assert all(isinstance(code.severity, Severity) for code in CODES.values())
     assert all(code.code == name for name, code in CODES.items())
