@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -94,14 +95,19 @@ def standard_output() -> Output:
             ascii_by_default = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968")
             unasked = ascii_by_default and "PYTHONIOENCODING" not in os.environ
             stream.reconfigure(encoding="utf-8" if unasked else None, errors="backslashreplace")
-    return Output(sys.stdout, sys.stderr)
+    return Output(sys.stdout or _nowhere(), sys.stderr or _nowhere())
+
+
+def _nowhere() -> TextIO:
+    """In place of a stream that whoever started us has closed."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def visible(text: str) -> str:
     """The text without characters that would steer the terminal: whoever wrote them, they only show."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _laid_out(shown: Shown, stream: TextIO) -> str:
