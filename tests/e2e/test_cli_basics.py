@@ -104,6 +104,32 @@ def test_help_and_version_come_at_once(option: str) -> None:
     assert min(seconds() for _ in range(3)) < 0.3
 
 
+def complete(words: str, cwd: Path) -> list[str]:
+    """What a shell would offer for the last of these words."""
+    asking = {"_SITU_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    ran = subprocess.run(SITU, cwd=cwd, env=Situ.environment(asking), capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+def test_shells_complete_commands_types_and_codes(situ: Situ, tmp_path: Path) -> None:
+    assert complete("situ ch", tmp_path) == ["check"]
+    assert complete("situ explain code X10", tmp_path)[0] == "X101"
+    assert complete("situ explain types Ro", situ.example) == ["RoomClimate", "RoomEvent", "RoomId"]
+    assert complete("situ explain types Ro", tmp_path) == [], "no project, no complaint"
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    script = "import os, sys; os.rmdir(os.getcwd()); from situ.cli.main import main; sys.exit(main(['check']))"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=gone, env=Situ.environment(), capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(".:1:1: error P123: This file cannot be read: the current folder is gone.\n")
+
+
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
 
 

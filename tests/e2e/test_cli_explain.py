@@ -192,6 +192,11 @@ def test_constants_need_no_type(situ: Situ) -> None:
     assert ran.data["outcome"]["value"] is True
 
 
+def test_a_text_that_begins_like_an_option_stands_behind_two_dashes(situ: Situ) -> None:
+    ran = situ("explain", "expression", "--type", "Sighting", "--project", situ.example, "--json", "--", "-at.x > 5 m")
+    assert (ran.code, ran.data["simplified"]) == (0, "at.x < -5.0 m")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

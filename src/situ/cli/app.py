@@ -82,7 +82,8 @@ def run(arguments: Sequence[str]) -> Exit:
         output.refuse(error.problems)
         return Exit.NO
     except OSError as error:
-        output.complain(f"situ: {error.filename or 'output'}: {error.strerror or error}")
+        place = f"{error.filename}: " if error.filename is not None else ""
+        output.complain(f"situ: {place}{error.strerror or error}")
         return Exit.REFUSED
 
 

@@ -106,6 +106,7 @@ def explain_expression(
       situ explain expression 'at.x < 5 m' --type Sighting
       situ explain expression desk/arrivals --event sighting.json
       situ explain expression near
+      situ explain expression --type Sighting -- '-at.x > 5 m'
     """
     from situ.cli.explained_subject import explain_subject
     from situ.cli.files import read_file

@@ -32,7 +32,7 @@ def locate_project(project: Path | None) -> Path:
         reason = "there is no such folder"
         remedy = "Look at the path; it is taken from the current folder."
         raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=str(project)), reason=reason, remedy=remedy))
-    return project_of(project if project is not None else Path.cwd())
+    return project_of(project if project is not None else _here())
 
 
 def project_of(path: Path) -> Path:
@@ -77,8 +77,16 @@ def seen_from_here(problems: tuple[Problem, ...], path: Path) -> tuple[Problem, 
     return problems if prefix is None else tuple(_moved(problem, prefix) for problem in problems)
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        reason, remedy = "the current folder is gone", "Go to one that is there, or name the project with `--project`."
+        raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file="."), reason=reason, remedy=remedy)) from None
+
+
 def _way(path: Path) -> Path | None:
-    here, there = Path.cwd(), path.absolute()
+    here, there = _here(), path.absolute()
     if there == here:
         return None
     return there.relative_to(here) if there.is_relative_to(here) else path

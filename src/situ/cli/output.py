@@ -147,3 +147,5 @@ def _write(stream: TextIO, text: str) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "output") from None
