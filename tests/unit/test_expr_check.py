@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from situ.expr.check import check, check_condition
+from situ.expr.interpret import interpret
+from situ.expr.print import print_expression
 from situ.expr.scope import Definition, Variable, event_scope
 from situ.expr.syntax import Limits
-from situ.types.model import BOOLEAN, DOUBLE, POINT
+from situ.types.model import BOOLEAN, DOUBLE, POINT, STRING, Attribute, Struct
 from situ.types.table import Types
 from tests.expressions import LINE, ROW, UNITS, M, row_scope
 
@@ -136,13 +138,31 @@ def test_a_function_of_the_project_is_put_in_with_its_units() -> None:
     assert check_condition("near(at, at_, 500 cm)", scope).tree() == direct
     wrong = check_condition("near(at, at_, 5 s)", scope)
     assert [problem.code.code for problem in wrong.problems] == ["X104"]
+    other_units = check_condition("near(at, struct(1 km AS x, 200 cm AS y), 5 m)", scope).tree()
+    assert other_units == check_condition("distance(at.x, at.y, 1000 m, 2 m) <= 5 m", scope).tree()
+    assert [p.code.code for p in check_condition("near(at, struct(1 kg AS x, 2 AS y), 5 m)", scope).problems] == [
+        "X104"
+    ]
+    assert [p.code.code for p in check_condition("near(at, struct('a' AS x, 2 AS y), 5 m)", scope).problems] == ["X103"]
     few = check_condition("near(at, at_)", scope)
     assert [problem.code.code for problem in few.problems] == ["X106"]
 
 
-def test_type_tests_know_subtypes() -> None:
-    from situ.types.model import STRING, Attribute, Struct
+def test_a_conversion_is_printed_so_that_it_reads_back() -> None:
+    yards = Struct(
+        "Yards", (Attribute(name="m", type=DOUBLE, unit=M), Attribute(name="y", type=DOUBLE, unit=UNITS.parse("yd")))
+    )
+    scope = event_scope(yards, units=UNITS)
+    node = check("m + y", scope).tree()
+    assert print_expression(node) == "m + to_unit(y, 'm')"
+    assert check("m + to_unit(y, 'm')", scope).tree() == node
+    assert interpret(node, {"data": {"m": 1.0, "y": 10.0}}) == pytest.approx(10.144)
+    assert check("to_unit(m, 'zzz') > 1", scope).problems[0].code.code == "X102"
+    assert check("to_unit(m, m) > 1", scope).problems[0].code.code == "X106"
+    assert check("to_unit(m, 's') > 1", scope).problems[0].code.code == "X104"
 
+
+def test_type_tests_know_subtypes() -> None:
     base = Struct("Base", (Attribute(name="n", type=STRING),))
     derived = Struct("Derived", base.attributes, (base,))
     holder = Struct("Holder", (Attribute(name="part", type=base),))
@@ -151,8 +171,6 @@ def test_type_tests_know_subtypes() -> None:
         events=frozenset({"Base", "Derived", "Holder"}),
         units=UNITS,
     )
-    from situ.expr.interpret import interpret
-
     event = check_condition("type IS Base", event_scope(base, types=types)).tree()
     for name, expected in (("Base", True), ("Derived", True), ("Holder", False)):
         assert interpret(event, {"event": {"type": name}, "data": {}}) is expected

@@ -18,7 +18,20 @@ from situ.expr.scope import Definition
 from situ.expr.substitute import substitute
 from situ.expr.syntax import Syntax
 from situ.expr.tree import NULL, Apply, Case, IsNull, Literal, MakeStruct, Node
-from situ.types.model import DOUBLE, INT, LONG, PRIMITIVES, Decimal, ListOf, Struct, Type, plain
+from situ.types.model import (
+    DOUBLE,
+    INT,
+    LONG,
+    PLANAR,
+    PRIMITIVES,
+    Attribute,
+    Decimal,
+    ListOf,
+    Struct,
+    Type,
+    plain,
+    unit_below,
+)
 from situ.units import NO_UNIT, Unit
 
 _CONVERSIONS = "to_double, to_long, to_decimal and to_string convert values."
@@ -226,29 +239,39 @@ def _inline(check: Checking, definition: Definition, nodes: list[Node], syntax: 
 
 
 def fit(check: Checking, node: Node, type: Type, unit: Unit, what: str) -> Node:
-    """An argument for a declared parameter: numbers are converted, structs fit by subtype or, if spatial, by shape."""
+    """An argument for a declared parameter: numbers are converted, structs fit attribute by attribute."""
     meeting = check.meeting(what)
     struct, given = plain(type), plain(node.type)
-    if isinstance(struct, Struct) and isinstance(given, Struct):
-        if attribute_set(given) >= attribute_set(struct):
-            return _struct_in_unit(check, node, struct, unit)
+    if is_number(type):
+        return meeting.coerce(node, type, unit)
+    if check.scope.with_units and struct not in PLANAR and unit != NO_UNIT and node.unit != unit:
+        raise meeting.wrong_unit(node, unit)  # a label, or a list of numbers in another unit
+    if not (isinstance(struct, Struct) and isinstance(given, Struct)):
+        return meeting.coerce(node, type)
+    if not attribute_set(given) >= attribute_set(struct):
         raise meeting.wrong_type(node, type)
-    return meeting.coerce(node, type, unit if is_number(type) else NO_UNIT)
+    return _fit_struct(check, node, struct, unit, what)
 
 
-def _struct_in_unit(check: Checking, node: Node, struct: Struct, unit: Unit) -> Node:
-    if node.unit in (unit, NO_UNIT) or unit == NO_UNIT or not check.scope.with_units:
-        return node
-    meeting = check.meeting(f"A {struct.name} in {unit}")
-    fields = []
+def _fit_struct(check: Checking, node: Node, struct: Struct, unit: Unit, what: str) -> Node:
+    """The struct as it is, or made anew where an attribute has another type or unit than the parameter's."""
+    fields: list[tuple[str, Node]] = []
+    changed = False
     for attribute in struct.attributes:
         part = attribute_of(node, attribute.name, check.scope, node.span)
-        assert part is not None
-        fields.append((attribute.name, meeting.coerce(part, part.type, unit) if is_number(part.type) else part))
-    made = MakeStruct(tuple(fields), struct, span=node.span)
+        assert part is not None  # the caller compared the names
+        wanted = unit_below(struct, unit, attribute) if check.scope.with_units else part.unit
+        fitted = fit(check, part, attribute.type, wanted, what)
+        changed = changed or fitted is not part
+        fields.append((attribute.name, fitted))
+    if not changed:
+        return node
+    attributes = tuple(Attribute(name=n, type=p.type, unit=p.unit, optional=p.nullable) for n, p in fields)
+    made = MakeStruct(tuple(fields), Struct("", attributes), span=node.span)
     if not node.nullable:
         return made
-    return Case(((IsNull(node, span=node.span), Literal(None, struct, span=node.span)),), made, struct, span=node.span)
+    nothing = Literal(None, made.type, span=node.span)
+    return Case(((IsNull(node, span=node.span), nothing),), made, made.type, span=node.span)
 
 
 def _constants(overload: Overload, nodes: Sequence[Node]) -> list[Literal]:

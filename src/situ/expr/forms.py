@@ -12,13 +12,14 @@ from situ.expr.calls import apply_function
 from situ.expr.checking import Checking, Handler
 from situ.expr.coerce import widen
 from situ.expr.functions.table import FUNCTIONS
+from situ.expr.operands import unknown_unit
 from situ.expr.operators import choose
 from situ.expr.overload import Overload
 from situ.expr.scope import Variable
 from situ.expr.syntax import Syntax
 from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, walk
 from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
-from situ.units import NO_UNIT
+from situ.units import NO_UNIT, UnknownUnit
 
 _LONGEST_COPIED_LIST = 1000
 
@@ -194,6 +195,24 @@ def _is_small(type: Type) -> bool:
     return not isinstance(found, Struct | ListOf) and str(found) not in ("string", "bytes")
 
 
+def _to_unit(check: Checking, syntax: Syntax) -> Node | None:
+    """``to_unit(x, 'km/h')``: the same quantity, counted in another unit."""
+    nodes = check.all(syntax.parts)
+    if nodes is None:
+        return None
+    unit = nodes[1] if len(nodes) == 2 else None
+    if not (isinstance(unit, Literal) and isinstance(unit.value, str)):
+        reason = "it takes a number with a unit, and a unit in quotes"
+        check.refuse(WRONG_CALL(check.at(syntax), name="to_unit", reason=reason, forms=("to_unit(x, 'km/h')",)))
+        return None
+    try:
+        wanted = check.scope.units.parse(unit.value)
+    except UnknownUnit as unknown:
+        check.refuse(unknown_unit(check.at(syntax.parts[1]), unit.value, unknown))
+        return None
+    return check.meeting("`to_unit`").coerce(nodes[0], DOUBLE, wanted)
+
+
 def _typed_text(read: Callable[[str, tuple[int, int]], Literal | None], form: str, remedy: str) -> Handler:
     def handle(check: Checking, syntax: Syntax) -> Node | None:
         if len(syntax.parts) == 1 and syntax.parts[0].kind == "text":
@@ -246,6 +265,7 @@ FORMS: dict[str, Handler] = {
     "exists": _each(Each.EXISTS),
     "forall": _each(Each.FORALL),
     "round": _round,
+    "to_unit": _to_unit,
     "timestamp": _typed_text(
         literals.instant,
         "TIMESTAMP '2026-11-01T12:00:00Z'",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from situ.catalogue import UNKNOWN_NAME, WRONG_TYPE
-from situ.errors import nearest
+from situ.errors import Location, Problem, nearest
 from situ.expr import literals
 from situ.expr.checking import Checking, Handler
 from situ.expr.navigate import attribute_names, attribute_of
@@ -86,20 +86,17 @@ def _quantity(check: Checking, syntax: Syntax) -> Node | None:
     try:
         unit = check.scope.units.parse(syntax.text)
     except UnknownUnit as unknown:
-        check.refuse(
-            UNKNOWN_NAME(
-                check.at(syntax),
-                kind="unit",
-                name=syntax.text,
-                nearest=unknown.nearest,
-                instead="Units that are not physical are declared under `units:` in types/*.yaml.",
-            )
-        )
+        check.refuse(unknown_unit(check.at(syntax), syntax.text, unknown))
         return None
     literal = _number(check, syntax.parts[0])
     if not isinstance(literal, Literal):
         return None
     return Literal(literal.value, literal.type, unit, span=(syntax.start, syntax.end))
+
+
+def unknown_unit(location: Location, name: str, unknown: UnknownUnit) -> Problem:
+    instead = "Units that are not physical are declared under `units:` in types/*.yaml."
+    return UNKNOWN_NAME(location, kind="unit", name=name, nearest=unknown.nearest, instead=instead)
 
 
 def _text(check: Checking, syntax: Syntax) -> Node | None:

@@ -1,6 +1,6 @@
 """Typed tree → text of the language, such that reading the text again gives the same tree.
 
-Implicit steps (wider types, other units) are not shown: their surroundings bring them back.
+Steps to a wider type are not shown: their surroundings bring them back. Steps to another unit are, as ``to_unit``.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class _Printer:
                 return shown, _SIGN if shown.startswith("-") else _ATOM
             case Read():
                 return self._read(node), _ATOM
+            case Coerce(arg=arg, unit=unit, scale=scale, offset=offset) if scale != 1.0 or offset != 0.0:
+                return f"to_unit({self.text(arg, 0)}, {_constant(str(unit))})", _ATOM
             case Coerce(arg=arg):
                 return self._shown(arg)
             case Apply():

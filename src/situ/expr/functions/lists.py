@@ -48,6 +48,7 @@ FORMS: tuple[tuple[str, str, str], ...] = (
     ("CASE WHEN c THEN a … ELSE b END", "choice", "The result of the first condition that is true; null if none is and there is no ELSE. `if(c, a, b)` is the short form."),
     ("coalesce(a, b, …)", "choice", "The first that is not null."),
     ("least(a, b, …), greatest(a, b, …)", "choice", "The smallest, the largest; null if one of them is null."),
+    ("to_unit(x, 'km/h')", "conversions", "The same quantity counted in another unit of its dimension, as a double."),
     ("struct(a AS x, b AS y)", "structs", "A struct with these attributes."),
     ("transform(list, x -> e)", "lists", "The list of the results of e, for each element x."),
     ("filter(list, x -> c)", "lists", "The elements for which c is true."),
