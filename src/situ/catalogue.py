@@ -129,7 +129,7 @@ BAD_REFERENCE = _define(
     "P113",
     "reference to the environment that is none",
     "`{found}` is no reference to the environment.",
-    "A reference is written `${{NAME}}` with letters, digits and `_`; a `${{` that is meant literally is written `$${{`.",
+    "A reference is written `${{NAME}}` with letters, digits and `_`; a `${{` that is meant literally as `$${{`.",
     found=str,
 )
 BAD_CHARACTER = _define(
@@ -403,7 +403,7 @@ UNKNOWN_UNIT = _define(
     "unknown unit",
     "There is no unit `{unit}`.",
     "Did you mean {nearest}?",
-    "Physical units are written as `m`, `km/h`, `kg*m^2`, `°C`; declare others under `units:`, as in `units: {{EUR: currency}}`.",
+    "Physical units are written as `m`, `km/h`, `kg*m^2`, `°C`; declare others, as in `units: {{EUR: currency}}`.",
     unit=str,
     nearest=tuple,
 )
@@ -474,7 +474,7 @@ BAD_SUPERTYPE = _define(
     "INT114",
     "not possible as supertype",
     "`{name}` cannot have the supertype `{above}`: {reason}.",
-    "A struct extends structs; a named primitive such as `TagId(string): {{}}` is based on exactly one primitive and has no attributes.",
+    "A struct extends structs; a named primitive, `TagId(string): {{}}`, has one primitive as base and no attributes.",
     name=str,
     above=str,
     reason=str,

@@ -67,6 +67,21 @@ class _Tree(Remembering):
     def depth(self) -> int:
         return 1 + max((part.depth for part in children(cast("Node", self))), default=0)
 
+    @once
+    def choices(self) -> int:
+        """How many choices, CASE and coalesce, stand inside each other here."""
+        own = isinstance(self, Case | Coalesce)
+        return own + max((part.choices for part in children(cast("Node", self))), default=0)
+
+
+class _Condition(_Tree):
+    """A node that is true, false or null."""
+
+    __slots__ = ()
+    type = BOOLEAN
+    unit = NO_UNIT
+    overflow = Overflow.NONE
+
 
 @dataclass(frozen=True, slots=True)
 class Literal(_Tree):
@@ -174,16 +189,13 @@ class Coerce(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(_Tree):
+class Compare(_Condition):
     """``left op right`` with op one of ``= <> < <= > >=``; both sides have the same type and unit."""
 
     op: str
     left: Node
     right: Node
     span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
-    overflow = Overflow.NONE
 
     @once
     def nullable(self) -> bool:
@@ -195,15 +207,12 @@ class Compare(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class In(_Tree):
+class In(_Condition):
     """``item IN (values)``; the values are constants of the item's type, none of them null, each once."""
 
     item: Node
     values: tuple[Any, ...]
     span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
-    overflow = Overflow.NONE
 
     @once
     def nullable(self) -> bool:
@@ -215,52 +224,39 @@ class In(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class And(_Tree):
+class _Connection(_Condition):
+    """Conditions taken together; their order does not count."""
+
+    args: tuple[Node, ...]
+    span: Span = _span()
+
+    @once
+    def nullable(self) -> bool:
+        return any(arg.nullable for arg in self.args)
+
+    @once
+    def can_fail(self) -> bool:
+        return any(arg.can_fail for arg in self.args)
+
+
+class And(_Connection):
     """All of its parts."""
 
-    args: tuple[Node, ...]
-    span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
-    overflow = Overflow.NONE
-
-    @once
-    def nullable(self) -> bool:
-        return any(arg.nullable for arg in self.args)
-
-    @once
-    def can_fail(self) -> bool:
-        return any(arg.can_fail for arg in self.args)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Or(_Tree):
+class Or(_Connection):
     """Any of its parts."""
 
-    args: tuple[Node, ...]
-    span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
-    overflow = Overflow.NONE
-
-    @once
-    def nullable(self) -> bool:
-        return any(arg.nullable for arg in self.args)
-
-    @once
-    def can_fail(self) -> bool:
-        return any(arg.can_fail for arg in self.args)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Not(_Tree):
+class Not(_Condition):
     """The opposite; null stays null."""
 
     arg: Node
     span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
-    overflow = Overflow.NONE
 
     @once
     def nullable(self) -> bool:
@@ -272,15 +268,12 @@ class Not(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(_Tree):
+class IsNull(_Condition):
     """Whether there is no value; never null itself."""
 
     arg: Node
     span: Span = _span()
-    type = BOOLEAN
-    unit = NO_UNIT
     nullable = False
-    overflow = Overflow.NONE
 
     @once
     def can_fail(self) -> bool:
