@@ -123,6 +123,11 @@ def test_quantities_without_brackets() -> None:
     assert check_condition("i % 3 = 1", row_scope()).node, "a percent sign before a number is a remainder"
 
 
+def test_whole_numbers_in_different_units_meet_as_doubles() -> None:
+    assert interpret(check("2 km + 3 m", row_scope()).tree(), {}) == 2.003
+    assert check_condition("m > 2 km + 3 m", row_scope()).node is not None
+
+
 def test_a_function_of_the_project_is_put_in_with_its_units() -> None:
     near_scope = event_scope(ROW, units=UNITS)
     parameters = (

@@ -144,7 +144,7 @@ class Meeting:
         return unit
 
     def _needs_conversion(self, nodes: Sequence[Node], unit: Unit) -> bool:
-        return any(not isinstance(node, Literal) and node.unit not in (unit, NO_UNIT) for node in nodes)
+        return any(node.unit not in (unit, NO_UNIT) for node in nodes)
 
     def coerce(self, node: Node, type: Type, unit: Unit = NO_UNIT) -> Node:
         """The node as a value of ``type`` in ``unit``; :class:`Mismatch` if it cannot be one."""
