@@ -10,7 +10,7 @@ READY := .venv/.ready
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
-$(READY): pyproject.toml uv.lock scripts/bootstrap.py
+$(READY): requirements/all.lock requirements/java.lock scripts/bootstrap.py
 	@$(PYTHON) scripts/bootstrap.py
 	@touch $@
 
@@ -43,8 +43,8 @@ format: $(READY) ## format the code and fix what can be fixed safely
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-lock: $(READY) ## resolve the dependencies again
-	@$(BIN)/uv lock --upgrade
+lock: $(READY) ## resolve the dependencies of pyproject.toml again
+	@$(BIN)/python scripts/lock.py
 
 clean: ## remove everything that can be made again
 	rm -rf .venv .bootstrap.lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache site dist

@@ -1,9 +1,8 @@
 """Set up what the make targets need, in ``.venv``: locked dependencies, Situ itself, a Java runtime if there is none.
 
 Needs nothing but Python 3.11 with ``venv``. Which package index is used, and how it is reached, is the machine's
-business: settings made for pip (files or ``PIP_*``) and for uv (``UV_*``) are both honoured. That is why the lock is
-exported and installed by hash instead of synchronised directly: a synchronisation would insist on the addresses
-recorded in the lock.
+business: settings made for pip (files or ``PIP_*``) and for uv (``UV_*``) are both honoured. The lock names versions and
+hashes and no addresses.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
-LOCKED = VENV / "locked.txt"
+LOCK = ROOT / "requirements" / "all.lock"
+JAVA_LOCK = ROOT / "requirements" / "java.lock"
 
 # What uv calls the settings that pip has; the left is what `pip config list` shows.
 UV_NAMES = {
@@ -42,7 +42,6 @@ UV_NAMES = {
     "proxy": "ALL_PROXY",
     "cert": "SSL_CERT_FILE",
 }
-INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 
 # Spark starts Java with this option, so a runtime without the module is as good as none.
 SPARK_MODULE = "--add-modules=jdk.incubator.vector"
@@ -55,9 +54,10 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once must not build one environment between them
         make_environment()
         install_uv()
-        extras = ["spark"] if has_java() else ["spark", "java"]
-        install_locked(extras)
-    print(f"set up in {time.monotonic() - started:.0f} s: {VENV} ({', '.join(extras)})")
+        java = has_java()
+        install_locked([LOCK] if java else [LOCK, JAVA_LOCK])
+    runtime = "the Java at hand" if java else "a Java runtime of its own"
+    print(f"set up in {time.monotonic() - started:.0f} s: {VENV}, with {runtime}")
 
 
 def make_environment() -> None:
@@ -85,16 +85,9 @@ def has_java() -> bool:
     return answer.returncode == 0 and version is not None and int(version[1]) >= OLDEST_JAVA
 
 
-def install_locked(extras: list[str]) -> None:
+def install_locked(locks: list[Path]) -> None:
     environment = {**uv_settings(), "VIRTUAL_ENV": str(VENV)}
-    # Without any index and without network: this step compares the lock with pyproject.toml and nothing else.
-    wanted = [option for extra in extras for option in ("--extra", extra)]
-    run(
-        *(UV, "export", "--quiet", "--locked", "--offline", "--all-groups", *wanted),
-        *("--no-emit-project", "--output-file", LOCKED),
-        environment={name: value for name, value in environment.items() if name not in INDEX_SETTINGS},
-    )
-    run(UV, "pip", "sync", "--quiet", "--require-hashes", LOCKED, environment=environment)
+    run(UV, "pip", "sync", "--quiet", "--require-hashes", *locks, environment=environment)
     run(UV, "pip", "install", "--quiet", "--no-deps", "--editable", ROOT, environment=environment)
 
 
