@@ -1,7 +1,7 @@
 """Set up what the make targets need, in ``.venv``: locked dependencies, Situ itself, a Java runtime if there is none.
 
 Needs nothing but Python 3.11 with ``venv``. Which package index is used, and how it is reached, is the machine's
-business: settings made for pip (files or ``PIP_*``) and for uv (``UV_*``) are both honoured. The lock names versions and
+business: settings made for pip (files or ``PIP_*``) and for uv (``UV_*``) are both honoured. The lock has versions and
 hashes and no addresses.
 """
 

@@ -1,6 +1,6 @@
 """Resolve what pyproject.toml asks for into ``requirements/*.lock``: versions and hashes, for every platform.
 
-``all.lock`` is what a developer has: Situ's dependencies, Spark, and all tools. ``java.lock`` is the Java runtime, for machines
+``all.lock`` is what a developer has: dependencies, Spark and all tools. ``java.lock`` is the Java runtime, for machines
 that have none.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from bootstrap import JAVA_LOCK, LOCK, ROOT, UV, uv_settings
 
