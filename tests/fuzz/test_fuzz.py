@@ -28,7 +28,7 @@ def run(target: str, seconds: int, folder: Path) -> None:
     for place, seed in enumerate(SEEDS[target]):
         (corpus / str(place)).write_bytes(seed + b"\0")  # the last byte chooses raw input over made-up pieces
     command = [
-        sys.executable, str(Path(__file__).parent / f"fuzz_{target}.py"), f"-max_total_time={seconds}", "-timeout=10",
+        sys.executable, str(Path(__file__).parent / f"fuzz_{target}.py"), f"-max_total_time={seconds}", "-timeout=30",
         "-rss_limit_mb=2048", "-max_len=4096", "-len_control=0", "-print_final_stats=1",
         f"-artifact_prefix={folder}/", str(corpus),
     ]  # fmt: skip
