@@ -8,7 +8,7 @@ from situ.catalogue import TOO_LARGE, UNKNOWN_NAME, WRONG_TYPE
 from situ.errors import Location, Problem, Problems, nearest
 from situ.expr.coerce import Meeting, Mismatch, is_number
 from situ.expr.navigate import attribute_names, attribute_of
-from situ.expr.room import MOST_LEVELS, MOST_NODES
+from situ.expr.room import MOST_CHOICES, MOST_LEVELS, MOST_NODES
 from situ.expr.scope import Scope, Variable
 from situ.expr.syntax import Locate, Syntax
 from situ.expr.tree import Node, Read
@@ -47,9 +47,13 @@ class Checking:
         """The node, unless parts that are used more than once made it larger than its text."""
         if node is None:
             return None
-        for found, what, limit in ((node.size, "nodes", MOST_NODES), (node.depth, "levels", MOST_LEVELS)):
+        for found, what, limit in (
+            (node.size, "nodes when all is put in", MOST_NODES),
+            (node.depth, "levels when all is put in", MOST_LEVELS),
+            (node.choices, "choices (CASE, coalesce) inside each other", MOST_CHOICES),
+        ):
             if found > limit:
-                self.refuse(TOO_LARGE(self.at(syntax), what=f"{what} when all is put in", limit=limit))
+                self.refuse(TOO_LARGE(self.at(syntax), what=what, limit=limit))
                 return None
         return node
 

@@ -50,6 +50,7 @@ from situ.types.table import Types
 from situ.units import Units
 
 LONGEST_TEXT = 1 << 20
+_MOST_NESTED = 12
 _SHORT = 60  # characters: a column or a constant is not worth a name
 _PLAIN = Types(types={}, events=frozenset(), units=Units())  # values made in expressions have no subtypes
 _LARGEST = "1.7976931348623157E308D"
@@ -180,25 +181,27 @@ class _Emitter:
     def _case(self, node: Case) -> SparkExpression:
         arms = [(self.emit(condition), self.finite(result)) for condition, result in node.arms]
         last = self.finite(node.otherwise)
-        value = "CASE" + "".join(f" WHEN {c.value} THEN {r.value}" for c, r in arms) + f" ELSE {last.value} END"
+        value = _choice([(c.value, r.value) for c, r in arms], last.value, nested=node.arms[0][0].choices > 0)
         if not any((*(c.fails or r.fails for c, r in arms), last.fails)):
             return SparkExpression(value)
-        fails = "CASE"
+        outcomes: list[tuple[str, str]] = []
         for condition, result in arms:
-            fails += f" WHEN {condition.fails} THEN TRUE" if condition.fails else ""
-            fails += f" WHEN {condition.value} THEN {result.fails or 'FALSE'}"
-        return SparkExpression(value, f"{fails} ELSE {last.fails or 'FALSE'} END")
+            if condition.fails:
+                outcomes.append((condition.fails, "TRUE"))
+            outcomes.append((condition.value, result.fails or "FALSE"))
+        return SparkExpression(value, _choice(outcomes, last.fails or "FALSE", nested=True))
 
     def _coalesce(self, args: Sequence[Node]) -> SparkExpression:
         parts = [self.finite(arg) for arg in args]
         value = f"coalesce({', '.join(part.value for part in parts)})"
         if not any(part.fails for part in parts):
             return SparkExpression(value)
-        fails = "CASE"
+        outcomes: list[tuple[str, str]] = []
         for part in parts:
-            fails += f" WHEN {part.fails} THEN TRUE" if part.fails else ""
-            fails += f" WHEN {part.value} IS NOT NULL THEN FALSE"
-        return SparkExpression(value, f"{fails} ELSE FALSE END")
+            if part.fails:
+                outcomes.append((part.fails, "TRUE"))
+            outcomes.append((f"{part.value} IS NOT NULL", "FALSE"))
+        return SparkExpression(value, _choice(outcomes, "FALSE", nested=True))
 
     # ── logic ──
 
@@ -228,10 +231,26 @@ class _Emitter:
         return SparkExpression(value, _any(of.fails, own))
 
 
+def _choice(arms: Sequence[tuple[str, str]], otherwise: str, *, nested: bool) -> str:
+    """CASE; one arm inside the other if ``nested``, as long as these are few.
+
+    Where Spark looks for common parts of conditions, it looks into the first of several twice, and so doubles its work
+    with every choice inside the first condition of a choice.
+    """
+    while len(arms) > 1 and arms[-1][1] == otherwise:
+        arms = arms[:-1]
+    if not nested or len(arms) > _MOST_NESTED:
+        listed = "".join(f" WHEN {condition} THEN {result}" for condition, result in arms)
+        return f"CASE{listed} ELSE {otherwise} END"
+    for condition, result in reversed(arms):
+        otherwise = f"CASE WHEN {condition} THEN {result} ELSE {otherwise} END"
+    return otherwise
+
+
 def _rank(part: SparkExpression, decisive: str) -> str:
     """2 for a part that decides, 1 for one that fails, else 0: the highest rank is what becomes of all together."""
-    fails = f" WHEN {part.fails} THEN 1" if part.fails else ""
-    return f"CASE{fails} WHEN {part.value} <=> {decisive} THEN 2 ELSE 0 END"
+    rank = f"if({part.value} <=> {decisive}, 2, 0)"
+    return f"if({part.fails}, 1, {rank})" if part.fails else rank
 
 
 def _template(overload: Overload, texts: Sequence[str], constants: Sequence[Any]) -> str:

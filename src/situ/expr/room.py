@@ -10,6 +10,9 @@ MOST_NODES = 20_000
 MOST_LEVELS = 300
 """How deep a tree may be nested, functions of the project and implicit steps put in. Passes recurse over trees."""
 
+MOST_CHOICES = 16
+"""How many CASE and coalesce may stand inside each other: Spark's work doubles with each that is asked first."""
+
 # The SQL parser takes some twenty frames for a level of text, a pass over a tree up to ten for a level of it. Not
 # much more than that: Python's own readers in C rely on the limit to protect a stack of 8 MB.
 _FRAMES = 6_000

@@ -195,7 +195,7 @@ NUMBERS: tuple[Function, ...] = (
         name="sqrt",
         group="numbers",
         doc="Square root. Fails on negative numbers.",
-        overloads=(Overload(name="sqrt", parameters=("double",), result="double", spark="nanvl(sqrt({0}), CAST(NULL AS DOUBLE))", python="_sqrt({0})", fails=True, unit=UnitRule.ROOT),),
+        overloads=(Overload(name="sqrt", parameters=("double",), result="double", spark="CASE WHEN {0} >= 0D THEN sqrt({0}) END", python="_sqrt({0})", fails=True, unit=UnitRule.ROOT),),
         examples=(("sqrt(6.25)", "2.5"),),
     ),
     Function(
