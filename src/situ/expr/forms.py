@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from situ.catalogue import NOT_IN_LANGUAGE, WRONG_CALL, WRONG_TYPE
-from situ.expr import literals
+from situ.expr import arithmetic, literals
 from situ.expr.calls import apply_function
 from situ.expr.checking import Checking, Handler
 from situ.expr.coerce import widen
@@ -17,11 +18,11 @@ from situ.expr.operators import choose
 from situ.expr.overload import Overload
 from situ.expr.scope import Variable
 from situ.expr.syntax import Syntax
-from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, walk
-from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
+from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
+from situ.types.model import BOOLEAN, BYTES, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
 from situ.units import NO_UNIT, UnknownUnit
 
-_LONGEST_COPIED_LIST = 1000
+_MOST_COPIED = 1 << 20
 
 
 def _struct(check: Checking, syntax: Syntax) -> Node | None:
@@ -172,17 +173,10 @@ def _own_list(check: Checking, of: Node) -> bool:
 def _each_node(check: Checking, kind: Each, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
     span = (syntax.start, syntax.end)
     if kind is Each.TRANSFORM:
-        copies = any(
-            isinstance(part, Read) and part.variable in check.scope.variables and not _is_small(part.type)
-            for part in walk(body)
-        )
-        if copies and not (isinstance(of, Apply) and of.overload.name == "at_most"):
-            # Text of the event copied into every element would grow with the square of its size.
-            limit = Literal(_LONGEST_COPIED_LIST, INT, span=span)
-            of = Apply(FUNCTIONS["at_most"].overloads[0], (of, limit), of.type, of.unit, span=span)
         if body.type == NULL:
             body = Literal(None, STRING, span=body.span)
-        return ForEach(kind, of, variable, body, ListOf(body.type), body.unit, span=span)
+        roomy = _with_room(check, of, variable, body, syntax)
+        return None if roomy is None else ForEach(kind, roomy, variable, body, ListOf(body.type), body.unit, span=span)
     condition = check.as_type(body, BOOLEAN, NO_UNIT, f"The condition of `{kind.value}`")
     if condition is None:
         return None
@@ -190,9 +184,45 @@ def _each_node(check: Checking, kind: Each, of: Node, variable: str, body: Node,
     return ForEach(kind, of, variable, condition, type, of.unit if kind is Each.FILTER else NO_UNIT, span=span)
 
 
-def _is_small(type: Type) -> bool:
-    found = plain(type)
-    return not isinstance(found, Struct | ListOf) and str(found) not in ("string", "bytes")
+def _with_room(check: Checking, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
+    """The list, with a check that text copied into every element does not outgrow the largest event.
+
+    Without it a result could grow with the square of the event's size. Lists and structs cannot be measured like text.
+    """
+    copied = list(_copied(body, {variable}))
+    if not copied or (isinstance(of, Apply) and of.overload.name == "at_most"):
+        return of
+    for read in copied:
+        if plain(read.type) not in (STRING, BYTES):
+            found = f"Copying a {'list' if isinstance(plain(read.type), ListOf) else 'struct'} into every element"
+            check.refuse(NOT_IN_LANGUAGE(check.locate(read.span[0], read.span[1] - read.span[0]), found=found))
+            return None
+    each = functools.reduce(lambda a, b: arithmetic.apply("+", (a, b), of.span), (_length(read) for read in copied))
+    span = (syntax.start, syntax.end)
+    limit = Literal(_MOST_COPIED, INT, span=span)
+    return Apply(FUNCTIONS["at_most"].overloads[0], (of, limit, each), of.type, of.unit, span=span)
+
+
+def _copied(node: Node, own: set[str]) -> Iterator[Read]:
+    """The parts of the event, or of an element further out, whose whole text becomes part of the node's value."""
+    found = plain(node.type)
+    if not isinstance(found, Struct | ListOf) and found not in (STRING, BYTES):
+        return
+    if isinstance(node, Read):
+        if node.variable not in own:
+            yield node
+        return
+    inner = own | {node.variable} if isinstance(node, ForEach) else own
+    for part in children(node):
+        yield from _copied(part, inner)
+
+
+def _length(read: Read) -> Node:
+    overload = next(o for o in FUNCTIONS["length"].overloads if o.parameters[0] == str(plain(read.type)))
+    measured = Apply(overload, (read,), LONG, span=read.span)
+    if not read.nullable:
+        return measured
+    return Coalesce((measured, Literal(0, LONG, span=read.span)), LONG, span=read.span)
 
 
 def _to_unit(check: Checking, syntax: Syntax) -> Node | None:

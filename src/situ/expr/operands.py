@@ -76,7 +76,7 @@ def _number(check: Checking, syntax: Syntax) -> Node | None:
                 what="A number",
                 found=syntax.text,
                 expected="a finite number of at most 38 digits",
-                remedy="",
+                remedy="Doubles reach to 1.8e308; exact numbers have 38 digits.",
             )
         )
     return found
@@ -101,9 +101,8 @@ def unknown_unit(location: Location, name: str, unknown: UnknownUnit) -> Problem
 
 def _text(check: Checking, syntax: Syntax) -> Node | None:
     if not _is_text(syntax.text):
-        check.refuse(
-            WRONG_TYPE(check.at(syntax), what="A text", found="half of a character", expected="Unicode text", remedy="")
-        )
+        found, remedy = "half of a character", "Leave out the lone surrogate."
+        check.refuse(WRONG_TYPE(check.at(syntax), what="A text", found=found, expected="Unicode text", remedy=remedy))
         return None
     return Literal(syntax.text, STRING, span=(syntax.start, syntax.end))
 

@@ -98,9 +98,9 @@ def element_at(items: Sequence[T], place: int) -> T | None:
     return items[index] if place and 0 <= index < len(items) else None
 
 
-def at_most(items: Sequence[T], most: int) -> Sequence[T]:
-    if len(items) > most:
-        raise ArithmeticError(f"a list of more than {most} elements")
+def at_most(items: Sequence[T], most: int, weight: int = 1) -> Sequence[T]:
+    if len(items) * weight > most:
+        raise ArithmeticError(f"a list of more than {most} elements, or of texts too long to be copied into each")
     return items
 
 

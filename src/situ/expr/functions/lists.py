@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from situ.expr.functions.text import clamped
 from situ.expr.overload import Function, Overload, UnitRule
+
+
+def _at_most(args: Sequence[str], constants: Sequence[Any]) -> str:
+    weight = f" * {args[2]}" if len(args) > 2 else ""
+    return f"CASE WHEN CAST(array_size({args[0]}) AS BIGINT){weight} <= {constants[0]} THEN {args[0]} END"
+
+
+def _at_most_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
+    return f"_at_most({', '.join(args)})"
+
 
 LISTS: tuple[Function, ...] = (
     Function(
@@ -32,8 +45,8 @@ LISTS: tuple[Function, ...] = (
     Function(
         name="at_most",
         group="lists",
-        doc="The list itself. Fails if it has more than so many elements.",
-        overloads=(Overload(name="at_most", parameters=("list", "int"), result="list", spark="CASE WHEN array_size({0}) <= {1} THEN {0} END", python="_at_most({0}, {1})", constants=(1,), fails=True, unit=UnitRule.SAME),),
+        doc="The list itself. Fails if it has more than so many elements, each counted as often as the third argument says.",
+        overloads=(Overload(name="at_most", parameters=("list", "int", "long"), result="list", spark=_at_most, python=_at_most_python, optional=1, constants=(1,), fails=True, unit=UnitRule.SAME),),
     ),
     Function(
         name="contains",
