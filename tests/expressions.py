@@ -489,6 +489,8 @@ class Generator:
             lambda: f"transform({self._maybe('lines')}, x -> struct(x.qty + 1 AS q, x.sku || 'a' AS s))",
             lambda: f"transform(ns, x -> x {self.random.choice('+*/')} {self._double(min(d, 1))})",
             "transform(lines, x -> size(x.tags))",
+            lambda: f"transform({self._maybe('lines')}, x -> x.sku || {self._string(0)})",
+            lambda: f"at_most({self._maybe('lines')}, {self.random.randrange(4)}, {self._long(0)})",
         )  # fmt: skip
 
     def _of_any(self, depth: int) -> str:

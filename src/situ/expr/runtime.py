@@ -99,7 +99,7 @@ def element_at(items: Sequence[T], place: int) -> T | None:
 
 
 def at_most(items: Sequence[T], most: int, weight: int = 1) -> Sequence[T]:
-    if len(items) * weight > most:
+    if long(len(items) * weight) > most:
         raise ArithmeticError(f"a list of more than {most} elements, or of texts too long to be copied into each")
     return items
 

@@ -10,8 +10,9 @@ from situ.expr.overload import Function, Overload, UnitRule
 
 
 def _at_most(args: Sequence[str], constants: Sequence[Any]) -> str:
-    weight = f" * {args[2]}" if len(args) > 2 else ""
-    return f"CASE WHEN CAST(array_size({args[0]}) AS BIGINT){weight} <= {constants[0]} THEN {args[0]} END"
+    size = f"CAST(array_size({args[0]}) AS BIGINT)"
+    counted = f"try_multiply({size}, {args[2]})" if len(args) > 2 else size
+    return f"CASE WHEN {counted} <= {constants[0]} THEN {args[0]} END"
 
 
 def _at_most_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
