@@ -58,11 +58,13 @@ def _format_project(project: Path | None, check: bool) -> tuple[str, ...]:
 
 def _format_files(files: list[Path], project: Path | None, check: bool) -> tuple[str, ...]:
     """All are read before any is written: a slip in the last name changes none of the others."""
+    from situ.project.format import replace_file
+
     formatted = [(file, *_formatted(file, project)) for file in files]
     changed = [(file, after) for file, before, after in formatted if before != after]
     if not check:
         for file, after in changed:
-            file.write_text(after, encoding="utf-8", newline="")
+            replace_file(file.resolve(), after)
     return tuple(str(file) for file, _ in changed)
 
 

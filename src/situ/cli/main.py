@@ -1,34 +1,31 @@
 """The command ``situ``: from the arguments to the exit code, whatever happens on the way.
 
-Nothing is imported before there is someone to catch Ctrl-C, so that it never shows a traceback. What problems mean for
+Nothing of ours is imported before Ctrl-C is taken care of, so that it never shows a traceback. What problems mean for
 the exit code is decided in :mod:`situ.cli.app`.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from typing import NoReturn
+
+_INTERRUPTED = 130  # `Exit.INTERRUPTED`, before anything of ours is imported
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is for ``sys.exit``."""
-    try:
-        from situ.cli.app import run
+    # Python's own way, an exception wherever the program happens to be, gets lost where none can be raised, and shows
+    # in the middle of imports. The commands are short and put files in place whole, so they can just end.
+    signal.signal(signal.SIGINT, _interrupt)
+    from situ.cli.app import run
 
-        code = int(run(sys.argv[1:] if arguments is None else arguments))
-    except KeyboardInterrupt:
-        code = _interrupted()
-    if code == _interrupted():
-        # Leaving in the usual way, Python would now and then end itself by the signal instead: it remembers an
-        # interrupt that came while text was being executed, as when a dataclass is made, although it was caught here.
-        os._exit(code)
-    return code
+    return int(run(sys.argv[1:] if arguments is None else arguments))
 
 
-def _interrupted() -> int:
-    from situ.cli.exits import Exit
-
-    return int(Exit.INTERRUPTED)
+def _interrupt(*_: object) -> NoReturn:
+    os._exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def format_folder(path: Path, *, write: bool) -> tuple[str, ...]:
         if formatted != text:
             changed.append(file)
             if write:
-                _replace((path / file).resolve(), formatted)
+                replace_file((path / file).resolve(), formatted)
     return tuple(changed)
 
 
@@ -156,7 +156,7 @@ def _spans(node: Node) -> Iterator[tuple[int, int]]:
                 yield from _spans(value)
 
 
-def _replace(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
     """Write beside and move over: whatever happens, the file is the old one or the new one."""
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     beside.write_text(text, encoding="utf-8", newline="\n")
