@@ -40,7 +40,7 @@ _TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
         BYTES: pa.binary(),
         DATE: pa.date32(),
         TIMESTAMP: pa.timestamp("us", tz="UTC"),
-        DURATION: pa.duration("us"),
+        DURATION: pa.int64(),  # microseconds, as in Spark
     }
 )
 
@@ -72,4 +72,6 @@ def _field(column: Column, types: Types) -> pa.Field:
         notes["situ.unit"] = str(column.unit)
     if isinstance(column.type, Named | Struct) and column.type.name:
         notes["situ.type"] = column.type.name
+    elif plain(column.type) == DURATION:
+        notes |= {"situ.type": "duration", "situ.unit": "µs"}
     return pa.field(column.name, arrow_type(column.type, types), metadata=notes or None)
