@@ -107,20 +107,9 @@ def machine() -> dict[str, object]:
     return {
         "cores": os.cpu_count(),
         "memory_gib": round(memory),
-        "processor": _processor(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
 
 
 def store(result: dict[str, object]) -> Path:

@@ -30,7 +30,7 @@ def _section(result: dict[str, Any]) -> str:
         ]
     lines.append(
         f"\n`python -m benchmarks {result['scenario']}` · {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['processor']}, Python {machine['python']}, {machine['system']}\n"
+        f"Python {machine['python']}, {machine['system']}\n"
     )
     return "\n".join(lines)
 
