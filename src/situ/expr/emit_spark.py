@@ -16,7 +16,7 @@ import datetime as dt
 import decimal
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from situ.catalogue import TOO_LARGE
@@ -51,6 +51,7 @@ from situ.units import Units
 
 LONGEST_TEXT = 1 << 20
 _MOST_NESTED = 12
+_MOST_CHECKS = 20  # Spark's work doubles with each part inside another that it finds to be common to two places
 _SHORT = 60  # characters: a column or a constant is not worth a name
 _PLAIN = Types(types={}, events=frozenset(), units=Units())  # values made in expressions have no subtypes
 _LARGEST = "1.7976931348623157E308D"
@@ -80,8 +81,41 @@ def read_column(node: Read) -> str:
 
 
 def emit_spark(node: Node, reader: Reader = read_column) -> SparkExpression:
-    """The expression for Spark; ``SituError`` if its text would become unreasonably long."""
-    return _Emitter(reader).finite(node)
+    """The expression for Spark; ``SituError`` if it would become more than Spark can take."""
+    return _Emitter(reader).finite(node).settled()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """A value being put together, with its failures as far as they are written down.
+
+    If ``open``, a failure further down shows as null in the value, and is written down only where nulls start to count
+    for something else: then the value failed where it is null although none of ``leaves``, the texts that can make it
+    null on their own, is. ``checks`` counts the parts of the value inside each other that ``fails`` mentions again.
+    """
+
+    value: str
+    fails: tuple[str, ...] = ()
+    leaves: frozenset[str] = frozenset()
+    open: bool = False
+    checks: int = 0
+
+    def check(self, condition: str) -> _Text:
+        """The same value; it fails also where the condition, which mentions it, is true."""
+        if self.checks >= _MOST_CHECKS:
+            raise SituError(TOO_LARGE(what="checks inside each other in Spark SQL", limit=_MOST_CHECKS))
+        return replace(self, fails=(*self.fails, condition), checks=self.checks + 1)
+
+    def close(self) -> _Text:
+        """Written down: the value is null only where it is null."""
+        if not self.open:
+            return self
+        given = [f"{leaf} IS NOT NULL" for leaf in sorted(self.leaves)]
+        return replace(self.check(f"({' AND '.join([*given, f'{self.value} IS NULL'])})"), open=False)
+
+    def settled(self) -> SparkExpression:
+        closed = self.close()
+        return SparkExpression(closed.value, _any(*closed.fails))
 
 
 class _Emitter:
@@ -90,76 +124,75 @@ class _Emitter:
         self.names = 0
         self.locals: set[str] = set()
 
-    def emit(self, node: Node) -> SparkExpression:
+    def emit(self, node: Node) -> _Text:
         result = self._emit(node)
-        if len(result.value) + len(result.fails) > LONGEST_TEXT:
+        if len(result.value) + sum(map(len, result.fails)) > LONGEST_TEXT:
             raise SituError(TOO_LARGE(what="characters of Spark SQL", limit=LONGEST_TEXT))
         return result
 
-    def finite(self, node: Node) -> SparkExpression:
+    def finite(self, node: Node) -> _Text:
         return self._within(node, Overflow.NONE)
 
-    def _within(self, node: Node, tolerated: Overflow) -> SparkExpression:
+    def _within(self, node: Node, tolerated: Overflow) -> _Text:
         """The node as an argument: with a check that it is finite, or not NaN, if it could be."""
         result = self.emit(node)
         if not fails_as_argument(node, tolerated):
             return result
         # Spark orders NaN above all numbers, so one comparison finds NaN and both infinities.
         beyond = f"(abs({result.value}) > {_LARGEST})" if tolerated is Overflow.NONE else f"isnan({result.value})"
-        return SparkExpression(result.value, _any(result.fails, _sure(beyond, node.nullable)))
+        return result.check(_sure(beyond, node.nullable or result.open))
 
-    def _emit(self, node: Node) -> SparkExpression:
+    def _emit(self, node: Node) -> _Text:
         match node:
             case Literal(value=value, type=type):
-                return SparkExpression(spark_literal(value, type))
+                return _plain(spark_literal(value, type), node)
             case Read(variable=variable):
-                return SparkExpression(_local(node) if variable in self.locals else self.reader(node))
+                return _plain(_local(node) if variable in self.locals else self.reader(node), node)
             case Apply():
                 return self._apply(node)
             case Coerce(arg=arg):
                 inner = self.emit(arg)
-                return SparkExpression(_coerced(node, inner.value), inner.fails)
+                return _strict(_coerced(node, inner.value), (inner,))
             case Compare(op=op, left=left, right=right):
                 a, b = self._within(left, Overflow.INFINITE), self._within(right, Overflow.INFINITE)
-                return SparkExpression(f"({a.value} {op} {b.value})", _any(a.fails, b.fails))
+                return _strict(f"({a.value} {op} {b.value})", (a, b))
             case In(item=item, values=values):
                 found = self._within(item, Overflow.INFINITE)
-                return SparkExpression(_member(found.value, values, item.type), found.fails)
+                return _strict(_member(found.value, values, item.type), (found,))
             case And() | Or():
                 return self._logic(node)
             case Not(arg=arg):
                 inner = self.emit(arg)
-                return SparkExpression(f"(NOT {inner.value})", inner.fails)
+                return _strict(f"(NOT {inner.value})", (inner,))
             case IsNull(arg=arg):
-                inner = self.finite(arg)
-                return SparkExpression(f"({inner.value} IS NULL)", inner.fails)
+                inner = self.finite(arg).close()
+                return _made(f"({inner.value} IS NULL)", node, (inner,))
             case Case():
                 return self._case(node)
-            case Coalesce(args=args):
-                return self._coalesce(args)
+            case Coalesce():
+                return self._coalesce(node)
             case MakeStruct(fields=fields):
-                parts = [(name, self.finite(part)) for name, part in fields]
-                text = ", ".join(f"{spark_text(name)}, {part.value}" for name, part in parts)
-                return SparkExpression(f"named_struct({text})", _any(*(part.fails for _, part in parts)))
+                parts = [self.finite(part).close() for _, part in fields]
+                named = zip((name for name, _ in fields), parts, strict=True)
+                text = ", ".join(f"{spark_text(name)}, {part.value}" for name, part in named)
+                return _made(f"named_struct({text})", node, parts)
             case Field(of=of, name=name):
                 inner = self.emit(of)
-                return SparkExpression(f"({inner.value}).{spark_name(name)}", inner.fails)
+                value = f"({inner.value}).{spark_name(name)}"
+                return _made(value, node, (inner.close(),)) if node.optional else _strict(value, (inner,))
             case ForEach():
                 return self._each(node)
 
-    def _apply(self, node: Apply) -> SparkExpression:
+    def _apply(self, node: Apply) -> _Text:
         overload = node.overload
         args = [self._within(arg, overload.tolerance(place)) for place, arg in enumerate(node.args)]
-        texts = [arg.value for arg in args]
-        constants = node.constants
-        value = self._filled(overload, texts, constants)
-        own = ""
+        value = self._filled(overload, [arg.value for arg in args], node.constants)
+        if overload.may_be_null:
+            return _made(value, node, [arg.close() for arg in args])
+        result = _strict(value, args)
         if overload.checks_result:
-            own = _sure(f"(abs({value}) > {_LARGEST})", node.nullable)
-        elif overload.fails:
-            given = [f"{text} IS NOT NULL" for text, arg in zip(texts, node.args, strict=True) if arg.nullable]
-            own = f"({' AND '.join([*given, f'{value} IS NULL'])})"
-        return SparkExpression(value, _any(*(arg.fails for arg in args), own))
+            return result.check(_sure(f"(abs({value}) > {_LARGEST})", node.nullable or result.open))
+        return replace(result, open=result.open or overload.fails)
 
     def _filled(self, overload: Overload, texts: Sequence[str], constants: tuple[Any, ...]) -> str:
         """The template with its arguments; a long argument it mentions more than once is computed once, under a name.
@@ -178,57 +211,85 @@ class _Emitter:
             value = f"element_at(transform(array({text}), {name} -> {value}), 1)"
         return value
 
-    def _case(self, node: Case) -> SparkExpression:
-        arms = [(self.emit(condition), self.finite(result)) for condition, result in node.arms]
-        last = self.finite(node.otherwise)
+    def _case(self, node: Case) -> _Text:
+        conditions = [self.emit(condition).close() for condition, _ in node.arms]
+        results = [self.finite(result).close() for result in node.results]
+        arms = list(zip(conditions, results[:-1], strict=True))
+        last = results[-1]
         value = _choice([(c.value, r.value) for c, r in arms], last.value, nested=node.arms[0][0].choices > 0)
-        if not any((*(c.fails or r.fails for c, r in arms), last.fails)):
-            return SparkExpression(value)
         outcomes: list[tuple[str, str]] = []
         for condition, result in arms:
             if condition.fails:
-                outcomes.append((condition.fails, "TRUE"))
-            outcomes.append((condition.value, result.fails or "FALSE"))
-        return SparkExpression(value, _choice(outcomes, last.fails or "FALSE", nested=True))
+                outcomes.append((_any(*condition.fails), "TRUE"))
+            outcomes.append((condition.value, _any(*result.fails) or "FALSE"))
+        return _chosen(value, node, (*conditions, *results), outcomes, _any(*last.fails) or "FALSE")
 
-    def _coalesce(self, args: Sequence[Node]) -> SparkExpression:
-        parts = [self.finite(arg) for arg in args]
-        value = f"coalesce({', '.join(part.value for part in parts)})"
-        if not any(part.fails for part in parts):
-            return SparkExpression(value)
+    def _coalesce(self, node: Coalesce) -> _Text:
+        parts = [self.finite(arg).close() for arg in node.args]
         outcomes: list[tuple[str, str]] = []
         for part in parts:
             if part.fails:
-                outcomes.append((part.fails, "TRUE"))
+                outcomes.append((_any(*part.fails), "TRUE"))
             outcomes.append((f"{part.value} IS NOT NULL", "FALSE"))
-        return SparkExpression(value, _choice(outcomes, "FALSE", nested=True))
+        return _chosen(f"coalesce({', '.join(part.value for part in parts)})", node, parts, outcomes, "FALSE")
 
     # ── logic ──
 
-    def _logic(self, node: And | Or) -> SparkExpression:
-        parts = [self.emit(arg) for arg in node.args]
+    def _logic(self, node: And | Or) -> _Text:
+        parts = [self.emit(arg).close() for arg in node.args]
         word, decisive = (" AND ", "FALSE") if isinstance(node, And) else (" OR ", "TRUE")
-        value = f"({word.join(part.value for part in parts)})"
-        if not node.can_fail:
-            return SparkExpression(value)
-        return SparkExpression(value, f"(greatest({', '.join(_rank(part, decisive) for part in parts)}) = 1)")
+        result = _made(f"({word.join(part.value for part in parts)})", node, parts)
+        if not result.fails:
+            return result
+        return replace(result, fails=(f"(greatest({', '.join(_rank(part, decisive) for part in parts)}) = 1)",))
 
     # ── lists ──
 
-    def _each(self, node: ForEach) -> SparkExpression:
+    def _each(self, node: ForEach) -> _Text:
         of = self.emit(node.list)
         self.locals.add(node.variable)
-        body = self.emit(node.body) if node.kind is Each.FILTER else self.finite(node.body)
+        body = (self.emit(node.body) if node.kind is Each.FILTER else self.finite(node.body)).close()
         self.locals.discard(node.variable)
         variable = _lambda_name(node.variable)
         value = f"{node.kind.value}({of.value}, {variable} -> {body.value})"
-        own = ""
-        if body.fails and node.kind in (Each.EXISTS, Each.FORALL):
-            ranks = f"transform({of.value}, {variable} -> {_rank(body, str(node.kind is Each.EXISTS).upper())})"
-            own = f"coalesce(array_max({ranks}) = 1, FALSE)"
-        elif body.fails:
-            own = f"coalesce(exists({of.value}, {variable} -> {body.fails}), FALSE)"
-        return SparkExpression(value, _any(of.fails, own))
+        if node.kind in (Each.TRANSFORM, Each.FILTER):
+            result = _strict(value, (of,))
+            failing = f"exists({of.value}, {variable} -> {_any(*body.fails)})"
+        else:
+            result = _made(value, node, (of.close(),))
+            decisive = "TRUE" if node.kind is Each.EXISTS else "FALSE"
+            failing = f"array_max(transform({of.value}, {variable} -> {_rank(body, decisive)})) = 1"
+        return result.check(f"coalesce({failing}, FALSE)") if body.fails else result
+
+
+def _plain(value: str, node: Node) -> _Text:
+    return _Text(value=value, leaves=frozenset((value,)) if node.nullable else frozenset())
+
+
+def _strict(value: str, args: Sequence[_Text]) -> _Text:
+    """A value that is null where an argument is: failures that show as null go on doing so, if nothing else does."""
+    leaves = frozenset[str]().union(*(arg.leaves for arg in args))
+    args = [arg if arg.leaves == leaves else arg.close() for arg in args]
+    return _Text(
+        value=value,
+        fails=tuple(text for arg in args for text in arg.fails),
+        leaves=leaves,
+        open=any(arg.open for arg in args),
+        checks=max((arg.checks for arg in args), default=0),
+    )
+
+
+def _made(value: str, node: Node, parts: Sequence[_Text]) -> _Text:
+    """A value with nulls of its own; all failures of its parts are written down."""
+    return replace(_strict(value, parts), leaves=frozenset((value,)) if node.nullable else frozenset())
+
+
+def _chosen(
+    value: str, node: Node, parts: Sequence[_Text], outcomes: Sequence[tuple[str, str]], otherwise: str
+) -> _Text:
+    """A choice, which fails only where the parts fail that it looks at."""
+    result = _made(value, node, parts)
+    return replace(result, fails=(_choice(outcomes, otherwise, nested=True),)) if result.fails else result
 
 
 def _choice(arms: Sequence[tuple[str, str]], otherwise: str, *, nested: bool) -> str:
@@ -247,10 +308,10 @@ def _choice(arms: Sequence[tuple[str, str]], otherwise: str, *, nested: bool) ->
     return otherwise
 
 
-def _rank(part: SparkExpression, decisive: str) -> str:
+def _rank(part: _Text, decisive: str) -> str:
     """2 for a part that decides, 1 for one that fails, else 0: the highest rank is what becomes of all together."""
     rank = f"if({part.value} <=> {decisive}, 2, 0)"
-    return f"if({part.fails}, 1, {rank})" if part.fails else rank
+    return f"if({_any(*part.fails)}, 1, {rank})" if part.fails else rank
 
 
 def _template(overload: Overload, texts: Sequence[str], constants: Sequence[Any]) -> str:

@@ -20,6 +20,10 @@ def _arithmetic(
 ) -> Function:
     """int ∘ int is computed in long and cannot overflow; long ∘ long can; doubles follow IEEE until they are used."""
     widened = f"(CAST({{0}} AS BIGINT) {name} CAST({{1}} AS BIGINT))"
+
+    def spark(args: Sequence[str], constants: Sequence[Any]) -> str:
+        return f"{spark_try}({apart(args[0])}, {apart(args[1])})"
+
     return Function(
         name=name,
         group="arithmetic",
@@ -32,7 +36,7 @@ def _arithmetic(
                 name=name,
                 parameters=("long", "long"),
                 result="long",
-                spark=f"{spark_try}({{0}}, {{1}})",
+                spark=spark,
                 python=f"_long({{0}} {name} {{1}})",
                 fails=True,
             ),
@@ -47,6 +51,11 @@ def _arithmetic(
         ),
         examples=examples,
     )
+
+
+def apart(text: str) -> str:
+    """An operand kept apart: Spark puts the constants of nested sums and products together, where they may overflow."""
+    return f"({text} | 0L)" if text.startswith(("try_add(", "try_multiply(", "(CAST(")) else text
 
 
 def _scaled(value: str, digits: int) -> str:

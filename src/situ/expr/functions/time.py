@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from situ.expr.overload import Function, Overload, UnitRule
+from situ.expr.functions.numbers import apart
+from situ.expr.overload import Function, Overload, SparkText, UnitRule
 from situ.expr.quote import spark_text
 
 FIRST = "-62135596800000000L"  # 0001-01-01T00:00:00Z in microseconds
@@ -162,6 +163,17 @@ def _instant(micros: str) -> str:
     return f"CASE WHEN {micros} BETWEEN {FIRST} AND {LAST} THEN timestamp_micros({micros}) END"
 
 
+def _later(instant: int, duration: int) -> SparkText:
+    def write(args: Sequence[str], constants: Sequence[Any]) -> str:
+        return _instant(f"try_add(unix_micros({args[instant]}), {apart(args[duration])})")
+
+    return write
+
+
+def _longer(args: Sequence[str], constants: Sequence[Any]) -> str:
+    return f"try_add({apart(args[0])}, {apart(args[1])})"
+
+
 _NOON = "TIMESTAMP '2026-11-01T11:30:00Z'"
 
 TIME: tuple[Function, ...] = (
@@ -217,11 +229,11 @@ TIME: tuple[Function, ...] = (
 )  # fmt: skip
 
 TIME_ARITHMETIC: dict[tuple[str, str, str], Overload] = {
-    ("+", "timestamp", "duration"): Overload(name="+", parameters=("timestamp", "duration"), result="timestamp", spark=_instant("try_add(unix_micros({0}), {1})"), python="({0} + {1})", fails=True),
-    ("+", "duration", "timestamp"): Overload(name="+", parameters=("duration", "timestamp"), result="timestamp", spark=_instant("try_add(unix_micros({1}), {0})"), python="({0} + {1})", fails=True),
+    ("+", "timestamp", "duration"): Overload(name="+", parameters=("timestamp", "duration"), result="timestamp", spark=_later(0, 1), python="({0} + {1})", fails=True),
+    ("+", "duration", "timestamp"): Overload(name="+", parameters=("duration", "timestamp"), result="timestamp", spark=_later(1, 0), python="({0} + {1})", fails=True),
     ("-", "timestamp", "duration"): Overload(name="-", parameters=("timestamp", "duration"), result="timestamp", spark=_instant("try_subtract(unix_micros({0}), {1})"), python="({0} - {1})", fails=True),
     ("-", "timestamp", "timestamp"): Overload(name="-", parameters=("timestamp", "timestamp"), result="duration", spark="(unix_micros({0}) - unix_micros({1}))", python="({0} - {1})"),
-    ("+", "duration", "duration"): Overload(name="+", parameters=("duration", "duration"), result="duration", spark="try_add({0}, {1})", python="_duration({0} + {1})", fails=True),
+    ("+", "duration", "duration"): Overload(name="+", parameters=("duration", "duration"), result="duration", spark=_longer, python="_duration({0} + {1})", fails=True),
     ("-", "duration", "duration"): Overload(name="-", parameters=("duration", "duration"), result="duration", spark="try_subtract({0}, {1})", python="_duration({0} - {1})", fails=True),
     ("*", "duration", "double"): Overload(name="*", parameters=("duration", "double"), result="duration", spark="CASE WHEN CAST({0} AS DOUBLE) * {1} >= -9223372036854775808D AND CAST({0} AS DOUBLE) * {1} < 9223372036854775808D THEN try_cast(CAST({0} AS DOUBLE) * {1} AS BIGINT) END", python="_scale_duration({0}, {1})", fails=True, unit=UnitRule.FREE),
     ("/", "duration", "duration"): Overload(name="/", parameters=("duration", "duration"), result="double", spark="try_divide(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))", python="_duration_ratio({0}, {1})", fails=True),
