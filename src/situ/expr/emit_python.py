@@ -11,10 +11,13 @@ text gets in only through ``repr`` of a string.
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from situ.catalogue import TOO_LARGE
+from situ.errors import SituError
 from situ.expr.namespace import NAMESPACE
 from situ.expr.overload import Overflow
 from situ.expr.tree import (
@@ -41,8 +44,12 @@ from situ.types.model import DOUBLE, Decimal, plain
 
 _OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED = {">": "<", ">=": "<="}
-# Python's own parser refuses brackets nested deeper than 200; a level of ours takes up to four.
+# Python's own parser refuses brackets nested deeper than 200; a level of ours takes up to four. It also recurses over
+# every ``else`` of a conditional expression, and the compiler over every operand of a sum.
 _LEVELS_A_FUNCTION = 24
+_CHOICES_A_FUNCTION = 50
+_LONGEST_SUM = 50
+LONGEST_SOURCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ class _Emitter:
     def function(self, text: str) -> PythonFunction:
         parameters = ", ".join(self.parameters)
         source = "".join(self.outlined) + f"def expression({parameters}):\n    return {text}\n"
+        if len(source) > LONGEST_SOURCE:
+            raise SituError(TOO_LARGE(what="characters of Python", limit=LONGEST_SOURCE))
         space: dict[str, Any] = {**NAMESPACE, **self.constants}
         exec(compile(source, "<situ expression>", "exec"), space)
         return PythonFunction(source, space["expression"])
@@ -96,8 +105,10 @@ class _Emitter:
 
     def _outline(self, node: Node) -> str:
         """A function of its own for a part nested too deeply; it sees all variables that are in sight here."""
+        return self._part(self._value(node))
+
+    def _part(self, text: str) -> str:
         sight = ", ".join([*self.parameters, *self.lambdas])
-        text = self._value(node)
         name = f"part{len(self.outlined) + 1}"
         self.outlined.append(f"def {name}({sight}):\n    return {text}\n\n")
         return f"{name}({sight})"
@@ -129,10 +140,8 @@ class _Emitter:
             case IsNull(arg=arg):
                 return f"({self.finite(arg)} is None)"
             case Case(arms=arms, otherwise=otherwise):
-                choices = "".join(
-                    f"{self.finite(result)} if {self.test(condition)} else " for condition, result in arms
-                )
-                return f"({choices}{self.finite(otherwise)})"
+                choices = [f"{self.finite(result)} if {self.test(condition)} else " for condition, result in arms]
+                return self._choice(choices, self.finite(otherwise))
             case Coalesce(args=args):
                 return self._coalesce(args)
             case MakeStruct(fields=fields):
@@ -233,11 +242,18 @@ class _Emitter:
         return f"({item} in {self._bind(frozenset(values))})"
 
     def _coalesce(self, args: Sequence[Node]) -> str:
-        text = self.finite(args[-1])
-        for arg in reversed(args[:-1]):
+        choices = []
+        for arg in args[:-1]:
             held = self._temporary()
-            text = f"({held} if ({held} := {self.finite(arg)}) is not None else {text})"
-        return text
+            choices.append(f"{held} if ({held} := {self.finite(arg)}) is not None else ")
+        return self._choice(choices, self.finite(args[-1]))
+
+    def _choice(self, choices: Sequence[str], last: str) -> str:
+        """``a if c else b if d else e``, in stretches that Python's parser can take."""
+        while len(choices) > _CHOICES_A_FUNCTION:
+            last = self._part("".join(choices[-_CHOICES_A_FUNCTION:]) + last)
+            choices = choices[:-_CHOICES_A_FUNCTION]
+        return f"({''.join(choices)}{last})"
 
     # ── logic ──
 
@@ -337,11 +353,13 @@ class _Emitter:
         return self._strict((node.list,), (of,), lambda args: f"{function}({args[0]}, lambda {variable}: {body})")
 
 
+_OURS = re.compile(r"(t|v|part|expression)[0-9]*|p[0-9]+_")
+"""Names of the shapes that we give ourselves: variables have others."""
+
+
 def _identifier(name: str, place: int) -> str:
     plain_name = name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
-    # Names of our own shape (t1, v1, part1, expression) must stay ours.
-    ours = name.rstrip("0123456789") in ("t", "v", "part", "expression") or name in NAMESPACE["__builtins__"]
-    return name if plain_name and not ours else f"p{place}_"
+    return name if plain_name and not _OURS.fullmatch(name) and name not in NAMESPACE["__builtins__"] else f"p{place}_"
 
 
 def _careful(nodes: Sequence[Node]) -> bool:
@@ -351,7 +369,9 @@ def _careful(nodes: Sequence[Node]) -> bool:
 
 def _absent(bindings: Sequence[str], nodes: Sequence[Node]) -> str:
     tests = [f"{binding} is None" for binding in bindings]
-    return " | ".join(f"({test})" for test in tests) if _careful(nodes) else " or ".join(tests)
+    if not _careful(nodes):
+        return " or ".join(tests)
+    return " | ".join(f"({test})" for test in tests) if len(tests) <= _LONGEST_SUM else f"max({', '.join(tests)})"
 
 
 def _present(bindings: Sequence[str], nodes: Sequence[Node]) -> str:

@@ -9,6 +9,7 @@ from situ.expr.overload import Function, Overload
 from situ.expr.quote import spark_text
 from situ.expr.runtime import CASE_PAIRS
 
+_LONGEST_SUM = 50  # Python's compiler recurses over every operand
 _SMALL = spark_text("".join(small for small, _ in CASE_PAIRS))
 _LARGE = spark_text("".join(large for _, large in CASE_PAIRS))
 
@@ -37,7 +38,7 @@ def _concat(args: Sequence[str], constants: Sequence[Any]) -> str:
 
 
 def _concat_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
-    return f"({' + '.join(args)})"
+    return f"({' + '.join(args)})" if len(args) <= _LONGEST_SUM else f"''.join(({', '.join(args)}))"
 
 
 def _kv(args: Sequence[str], constants: Sequence[Any]) -> str:
