@@ -14,6 +14,9 @@ from situ.expr.tree import NULL, Apply, Literal, Node, Span
 from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, PRIMITIVES, TIMESTAMP, Decimal, Type, plain
 from situ.units import NO_UNIT, Unit
 
+_MOST_FACTORS = 32
+_LARGEST_POWER = 200
+
 DIVIDED_BY_CONSTANT = Overload(
     name="/",
     parameters=("double", "double"),
@@ -36,7 +39,7 @@ def combine(op: str, left: Node, right: Node, span: Span, meeting: Meeting) -> N
         raise Mismatch(ALWAYS_FAILS(meeting.at(right), reason="it divides by zero"))
     if op in "+-%":
         return _additive(op, left, right, span, meeting)
-    unit = left.unit * right.unit if op == "*" else left.unit / right.unit
+    unit = _combined_unit(op, left, right, meeting)
     type = meeting.common_type((left, right))
     if isinstance(plain(type), Decimal):
         return apply(op, [_as_decimal(node) for node in (left, right)], span, unit)
@@ -46,6 +49,21 @@ def combine(op: str, left: Node, right: Node, span: Span, meeting: Meeting) -> N
         args = tuple(meeting.coerce(node, DOUBLE, node.unit) for node in (left, right))
         return Apply(DIVIDED_BY_CONSTANT, args, DOUBLE, unit, span=span)
     return apply(op, [meeting.coerce(node, type, node.unit) for node in (left, right)], span, unit)
+
+
+def _combined_unit(op: str, left: Node, right: Node, meeting: Meeting) -> Unit:
+    unit = left.unit * right.unit if op == "*" else left.unit / right.unit
+    if len(unit.factors) > _MOST_FACTORS or any(abs(power) > _LARGEST_POWER for _, power in unit.factors):
+        raise Mismatch(
+            WRONG_UNIT(
+                meeting.at(right),
+                what=meeting.what,
+                found=f"a value in {left.unit}",
+                expected=f"one in {right.unit}",
+                remedy=f"No quantity has so many units: at most {_MOST_FACTORS}, in powers up to {_LARGEST_POWER}.",
+            )
+        )
+    return unit
 
 
 def _as_decimal(node: Node) -> Node:

@@ -32,6 +32,8 @@ from situ.types.model import (
 )
 from situ.units import NO_UNIT, IncompatibleUnits, Unit, Units, conversion
 
+_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+
 
 class Mismatch(Exception):
     """Two things do not fit; carries the problem for the place it is found at."""
@@ -161,15 +163,30 @@ class Meeting:
             raise self.wrong_type(node, type)
         return Coerce(node, plain(type), unit, float(scale), float(offset), span=node.span)
 
+    def _in_range(self, node: Node, unit: Unit, factor: Fraction) -> None:
+        """A factor between units that no double can express would make zero or infinity of every value."""
+        if not _SMALLEST < abs(factor) < _LARGEST:
+            raise Mismatch(
+                WRONG_UNIT(
+                    self.at(node),
+                    what=self.what,
+                    found=f"a value in {node.unit}",
+                    expected=f"one in {unit}",
+                    remedy="One is so much larger than the other that no number expresses it.",
+                )
+            )
+
     def _conversion(self, node: Node, unit: Unit) -> tuple[Fraction, Fraction]:
         if node.unit == unit:
             return Fraction(1), Fraction(0)
         if unit == NO_UNIT or node.unit == NO_UNIT:
             raise self.wrong_unit(node, unit)
         try:
-            return conversion(node.unit, unit)
+            scale, offset = conversion(node.unit, unit)
         except IncompatibleUnits:
             raise self.wrong_unit(node, unit) from None
+        self._in_range(node, unit, scale)
+        return scale, offset
 
     def _bend(self, literal: Literal, type: Type, unit: Unit) -> Literal:
         if literal.value is None:
@@ -257,7 +274,7 @@ def _number(value: Fraction, type: Type) -> float | int | decimal.Decimal | None
                 return None
         case Decimal(precision=precision, scale=scale):
             shifted = value * 10**scale
-            if shifted.denominator != 1 or len(str(abs(shifted.numerator))) > precision:
+            if shifted.denominator != 1 or abs(shifted.numerator) >= 10**precision:
                 return None
             return decimal.Decimal(shifted.numerator).scaleb(-scale, context=decimal.Context(prec=60))
         case Primitive(name="int" | "long" as name):

@@ -12,19 +12,23 @@ from situ.expr.tree import Literal, Span
 from situ.types.model import DATE, DOUBLE, DURATION, INT, LONG, MOST_DIGITS, TIMESTAMP, Decimal
 from situ.units import NO_UNIT, Unit
 
-_INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DURATION = re.compile(
-    r"(?P<sign>-)?P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,12})H)?(?:(?P<minutes>\d{1,12})M)?(?:(?P<seconds>\d{1,12}(?:\.\d{1,6})?)S)?)?"
+    r"(?P<sign>-)?P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,12})H)?(?:(?P<minutes>\d{1,12})M)?(?:(?P<seconds>\d{1,12}(?:\.\d{1,6})?)S)?)?",
+    re.ASCII,
 )
 
 
 def number(text: str, span: Span, unit: Unit = NO_UNIT) -> Literal | None:
     """Whole numbers are int, long or decimal, as they need; with a point or exponent they are double."""
+    if not text.isascii():  # digits of other scripts look like other digits
+        return None
     if text.isdecimal():
-        if len(text.lstrip("0")) > MOST_DIGITS:
+        digits = text.lstrip("0")
+        if len(digits) > MOST_DIGITS:
             return None
-        value = int(text)
+        value = int(digits or "0")
         if value <= LONG_MAX:
             return Literal(value, INT if value < 2**31 else LONG, unit, span=span)
         return Literal(decimal.Decimal(value), Decimal(len(str(value)), 0), unit, span=span)
