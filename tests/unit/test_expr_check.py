@@ -153,6 +153,14 @@ def test_a_function_of_the_project_is_put_in_with_its_units() -> None:
     assert [problem.code.code for problem in few.problems] == ["X106"]
 
 
+@pytest.mark.parametrize(
+    "text", ["66666666666666666666 / 666 > 6666666666666666666666", "dec = 9007199254740993", "dec * 0.125 > 1.50"]
+)
+def test_exact_numbers_are_printed_exactly(text: str) -> None:
+    node = check(text, row_scope()).tree()
+    assert check(print_expression(node), row_scope()).tree() == node
+
+
 def test_a_conversion_is_printed_so_that_it_reads_back() -> None:
     yards = Struct(
         "Yards", (Attribute(name="m", type=DOUBLE, unit=M), Attribute(name="y", type=DOUBLE, unit=UNITS.parse("yd")))

@@ -83,10 +83,13 @@ class Checking:
         self.problems.add(problem)
 
     def new_local(self, name: str) -> str:
-        """A name for a lambda's variable that no other variable of this expression has."""
-        taken = {*self.scope.variables, *(made for _, made, _ in self.locals)}
+        """A name for a lambda's variable that no other variable of this expression has, capitals not counted.
+
+        Spark does not tell them from small letters.
+        """
+        taken = {known.lower() for known in (*self.scope.variables, *(made for _, made, _ in self.locals))}
         made, number = name, 1
-        while made in taken:
+        while made.lower() in taken:
             number += 1
             made = f"{name}_{number}"
         return made

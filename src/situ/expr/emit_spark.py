@@ -52,6 +52,7 @@ from situ.units import Units
 LONGEST_TEXT = 1 << 20
 _MOST_NESTED = 12
 _MOST_CHECKS = 20  # Spark's work doubles with each part inside another that it finds to be common to two places
+_MOST_LAMBDAS = 64  # it resolves those inside each other one after the other, in a hundred rounds
 _SHORT = 60  # characters: a column or a constant is not worth a name
 _PLAIN = Types(types={}, events=frozenset(), units=Units())  # values made in expressions have no subtypes
 _LARGEST = "1.7976931348623157E308D"
@@ -91,7 +92,8 @@ class _Text:
 
     If ``open``, a failure further down shows as null in the value, and is written down only where nulls start to count
     for something else: then the value failed where it is null although none of ``leaves``, the texts that can make it
-    null on their own, is. ``checks`` counts the parts of the value inside each other that ``fails`` mentions again.
+    null on their own, is. ``checks`` counts the parts of the value inside each other that ``fails`` mentions again,
+    ``lambdas`` the functions of elements inside each other.
     """
 
     value: str
@@ -99,11 +101,11 @@ class _Text:
     leaves: frozenset[str] = frozenset()
     open: bool = False
     checks: int = 0
+    lambdas: int = 0
 
     def check(self, condition: str) -> _Text:
         """The same value; it fails also where the condition, which mentions it, is true."""
-        if self.checks >= _MOST_CHECKS:
-            raise SituError(TOO_LARGE(what="checks inside each other in Spark SQL", limit=_MOST_CHECKS))
+        _bound(self.checks + 1, "checks inside each other in Spark SQL", _MOST_CHECKS)
         return replace(self, fails=(*self.fails, condition), checks=self.checks + 1)
 
     def close(self) -> _Text:
@@ -126,8 +128,8 @@ class _Emitter:
 
     def emit(self, node: Node) -> _Text:
         result = self._emit(node)
-        if len(result.value) + sum(map(len, result.fails)) > LONGEST_TEXT:
-            raise SituError(TOO_LARGE(what="characters of Spark SQL", limit=LONGEST_TEXT))
+        _bound(len(result.value) + sum(map(len, result.fails)), "characters of Spark SQL", LONGEST_TEXT)
+        _bound(result.lambdas, "functions of elements inside each other in Spark SQL", _MOST_LAMBDAS)
         return result
 
     def finite(self, node: Node) -> _Text:
@@ -186,18 +188,18 @@ class _Emitter:
     def _apply(self, node: Apply) -> _Text:
         overload = node.overload
         args = [self._within(arg, overload.tolerance(place)) for place, arg in enumerate(node.args)]
-        value = self._filled(overload, [arg.value for arg in args], node.constants)
+        value, named = self._filled(overload, [arg.value for arg in args], node.constants)
         if overload.may_be_null:
-            return _made(value, node, [arg.close() for arg in args])
-        result = _strict(value, args)
+            return _made(value, node, [arg.close() for arg in args], named)
+        result = _strict(value, args, named)
         if overload.checks_result:
             return result.check(_sure(f"(abs({value}) > {_LARGEST})", node.nullable or result.open))
         return replace(result, open=result.open or overload.fails)
 
-    def _filled(self, overload: Overload, texts: Sequence[str], constants: tuple[Any, ...]) -> str:
+    def _filled(self, overload: Overload, texts: Sequence[str], constants: tuple[Any, ...]) -> tuple[str, int]:
         """The template with its arguments; a long argument it mentions more than once is computed once, under a name.
 
-        Without that the text would double with every level, and Spark's optimiser with it.
+        Without that the text would double with every level, and Spark's optimiser with it. Also how many got a name.
         """
         uses = _uses(overload, len(texts), constants)
         names, held = list(texts), []
@@ -209,7 +211,7 @@ class _Emitter:
         value = _template(overload, names, constants)
         for name, text in reversed(held):
             value = f"element_at(transform(array({text}), {name} -> {value}), 1)"
-        return value
+        return value, len(held)
 
     def _case(self, node: Case) -> _Text:
         conditions = [self.emit(condition).close() for condition, _ in node.arms]
@@ -253,20 +255,25 @@ class _Emitter:
         variable = _lambda_name(node.variable)
         value = f"{node.kind.value}({of.value}, {variable} -> {body.value})"
         if node.kind in (Each.TRANSFORM, Each.FILTER):
-            result = _strict(value, (of,))
+            result = replace(_strict(value, (of,)), lambdas=1 + max(of.lambdas, body.lambdas))
             failing = f"exists({of.value}, {variable} -> {_any(*body.fails)})"
         else:
-            result = _made(value, node, (of.close(),))
+            result = replace(_made(value, node, (of.close(),)), lambdas=1 + max(of.lambdas, body.lambdas))
             decisive = "TRUE" if node.kind is Each.EXISTS else "FALSE"
             failing = f"array_max(transform({of.value}, {variable} -> {_rank(body, decisive)})) = 1"
         return result.check(f"coalesce({failing}, FALSE)") if body.fails else result
+
+
+def _bound(found: int, what: str, limit: int) -> None:
+    if found > limit:
+        raise SituError(TOO_LARGE(what=what, limit=limit))
 
 
 def _plain(value: str, node: Node) -> _Text:
     return _Text(value=value, leaves=frozenset((value,)) if node.nullable else frozenset())
 
 
-def _strict(value: str, args: Sequence[_Text]) -> _Text:
+def _strict(value: str, args: Sequence[_Text], lambdas: int = 0) -> _Text:
     """A value that is null where an argument is: failures that show as null go on doing so, if nothing else does."""
     leaves = frozenset[str]().union(*(arg.leaves for arg in args))
     args = [arg if arg.leaves == leaves else arg.close() for arg in args]
@@ -276,12 +283,13 @@ def _strict(value: str, args: Sequence[_Text]) -> _Text:
         leaves=leaves,
         open=any(arg.open for arg in args),
         checks=max((arg.checks for arg in args), default=0),
+        lambdas=lambdas + max((arg.lambdas for arg in args), default=0),
     )
 
 
-def _made(value: str, node: Node, parts: Sequence[_Text]) -> _Text:
+def _made(value: str, node: Node, parts: Sequence[_Text], lambdas: int = 0) -> _Text:
     """A value with nulls of its own; all failures of its parts are written down."""
-    return replace(_strict(value, parts), leaves=frozenset((value,)) if node.nullable else frozenset())
+    return replace(_strict(value, parts, lambdas), leaves=frozenset((value,)) if node.nullable else frozenset())
 
 
 def _chosen(

@@ -62,7 +62,9 @@ def _constant(value: Any) -> str:
         case str():
             return "'" + value.replace("'", "''") + "'"
         case decimal.Decimal():
-            return f"{value:f}"
+            # Without zeros behind the point: a whole number of any size reads back exactly, with a point as a double.
+            shown = f"{value:f}"
+            return shown.rstrip("0").rstrip(".") if "." in shown else shown
         case dt.datetime():
             return f"TIMESTAMP '{value.astimezone(dt.UTC).isoformat().replace('+00:00', 'Z')}'"
         case dt.date():

@@ -15,7 +15,7 @@ def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span |
 
     ``span`` places the result where the call stands: problems point there, not into the function.
     """
-    taken = {read.variable for value in given.values() for read in walk(value) if isinstance(read, Read)}
+    taken = {read.variable.lower() for value in given.values() for read in walk(value) if isinstance(read, Read)}
 
     def change(part: Node) -> Node:
         if isinstance(part, Read) and part.variable in given:
@@ -26,7 +26,7 @@ def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span |
                     raise KeyError(step)  # the caller checked that the argument's type has the parameter's attributes
                 found = reached
             return found
-        if isinstance(part, ForEach) and part.variable in taken:
+        if isinstance(part, ForEach) and part.variable.lower() in taken:
             part = _renamed(part, taken)
         below = rebuild(part, change)
         return replace(below, span=span) if span is not None else below
@@ -35,10 +35,13 @@ def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span |
 
 
 def _renamed(each: ForEach, taken: set[str]) -> ForEach:
-    """A lambda's variable must not capture a variable of the same name in what is put in, nor meet another below."""
-    used = taken | {below.variable for below in walk(each.body) if isinstance(below, ForEach | Read)}
+    """A lambda's variable must not capture a variable of the same name in what is put in, nor meet another below.
+
+    Names are the same if they differ in capitals only: to Spark they are.
+    """
+    used = taken | {below.variable.lower() for below in walk(each.body) if isinstance(below, ForEach | Read)}
     number = 2
-    while f"{each.variable}_{number}" in used:
+    while f"{each.variable}_{number}".lower() in used:
         number += 1
     fresh = f"{each.variable}_{number}"
 

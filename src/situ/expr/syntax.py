@@ -382,11 +382,21 @@ def _in(read: _Reading, node: Any, depth: int) -> Syntax:
     read.literals += len(node.expressions)
     if read.literals > read.limits.literals:
         raise SituError(_too_large(read.locate(read._span(node)[0], 1), "literals", read.limits.literals))
-    before = read.nodes
-    options = tuple(read.convert(option, depth + 1) for option in node.expressions)
-    if all(option.kind in ("number", "text", "quantity", "null") for option in options):
-        read.nodes = before
+    options = tuple(_option(read, option, depth + 1) for option in node.expressions)
     return read.make(node, "in", (read.convert(node.this, depth + 1), *options))
+
+
+def _option(read: _Reading, node: Any, depth: int) -> Syntax:
+    """A value of an IN list: counted as a literal already if it is one, negative numbers included."""
+    before = read.nodes
+    read.nodes = 0
+    option = read.convert(node, depth)
+    simple = option.parts[0] if option.kind == "negate" else option
+    read.nodes = before + (0 if simple.kind in _LITERALS else read.nodes)
+    return option
+
+
+_LITERALS = ("number", "text", "quantity", "null", "true", "false")
 
 
 def _between(read: _Reading, node: Any, depth: int) -> Syntax:
