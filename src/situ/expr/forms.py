@@ -20,6 +20,7 @@ from situ.expr.scope import Variable
 from situ.expr.syntax import Syntax
 from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
 from situ.types.model import BOOLEAN, BYTES, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
+from situ.types.syntax import ATTRIBUTE_NAME, LONGEST_NAME
 from situ.units import NO_UNIT, UnknownUnit
 
 _MOST_COPIED = 1 << 20
@@ -32,8 +33,7 @@ def _struct(check: Checking, syntax: Syntax) -> Node | None:
         inner = part.parts[0] if part.kind == "field" else part
         name = part.text if part.kind in ("field", "name", "dot") else ""
         node = check.node(inner)
-        if not name or any(name == other for other, _ in fields):
-            reason = f"attribute `{name}` stands twice" if name else "every attribute needs a name"
+        if reason := _unfit_name(name, [other for other, _ in fields]):
             check.refuse(WRONG_CALL(check.at(part), name="struct", reason=reason, forms=("struct(a AS x, b AS y)",)))
             complete = False
         elif node is None:
@@ -53,6 +53,21 @@ def _struct(check: Checking, syntax: Syntax) -> Node | None:
         Attribute(name=name, type=node.type, unit=node.unit, optional=node.nullable) for name, node in fields
     )
     return MakeStruct(tuple(fields), Struct("", attributes), span=(syntax.start, syntax.end))
+
+
+def _is_name(text: str) -> bool:
+    """A name like those of attributes: others could mean something to an engine."""
+    return ATTRIBUTE_NAME.fullmatch(text) is not None and len(text) <= LONGEST_NAME
+
+
+def _unfit_name(name: str, others: Sequence[str]) -> str:
+    """What is wrong with the name of an attribute; capitals and small letters are the same to Spark."""
+    if not name:
+        return "every attribute needs a name"
+    if not _is_name(name):
+        return f"`{name}` is no name of an attribute; these consist of letters, digits and _"
+    twice = name.lower() in (other.lower() for other in others)
+    return f"attribute `{name}` stands twice" if twice else ""
 
 
 def _coalesce(check: Checking, syntax: Syntax) -> Node | None:
@@ -134,6 +149,10 @@ def _each(kind: Each) -> Handler:
             )
             return None
         of, function = check.node(syntax.parts[0]), syntax.parts[1]
+        if not _is_name(function.text):
+            reason = f"`{function.text}` is no name; names consist of letters, digits and _"
+            check.refuse(WRONG_CALL(check.at(function), name=kind.value, reason=reason, forms=form))
+            return None
         if of is None:
             return None
         type = plain(of.type)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from situ.catalogue import NOT_IN_LANGUAGE
+from situ.errors import SituError
+
 
 def spark_text(value: str) -> str:
     """Quoted so that no character can end the literal or start an escape, whatever the session's settings."""
@@ -13,4 +16,7 @@ _CHARACTERS = {"$": "\\u0024", "\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r
 
 
 def spark_name(value: str) -> str:
+    """Quoted likewise. Names have no escapes, so one that Spark would replace by a setting cannot be written."""
+    if "${" in value:
+        raise SituError(NOT_IN_LANGUAGE(found=f"The name `{value}`"))
     return "`" + value.replace("`", "``") + "`"
