@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from situ.catalogue import NOT_IN_LANGUAGE
 from situ.errors import Problem, SituError
+from situ.expr.bounds import bound_problems
 from situ.expr.calls import call
 from situ.expr.checking import Checking, Handler
 from situ.expr.fold import constant_problems
@@ -56,6 +57,7 @@ def check(
         node = checking.as_type(node, expected or STRING, NO_UNIT, "The result")
     if node is not None and not checking.problems.errors:
         checking.problems.extend(constant_problems(node, places))
+        checking.problems.extend(bound_problems(node, places(0, len(text))))
     failed = bool(checking.problems.errors)
     return Checked(text, None if failed else node, tuple(checking.problems))
 

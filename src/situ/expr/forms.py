@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,11 +20,13 @@ from situ.expr.overload import Overload
 from situ.expr.scope import Variable
 from situ.expr.syntax import Syntax
 from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
-from situ.types.model import BOOLEAN, BYTES, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, plain
+from situ.types.model import BOOLEAN, BYTES, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, plain
 from situ.types.syntax import ATTRIBUTE_NAME, LONGEST_NAME
 from situ.units import NO_UNIT, UnknownUnit
 
 _MOST_COPIED = 1 << 20
+_MOST_STEPS = 1 << 24
+_AT_ONCE = ("length", "size", "element_at", "starts_with", "ends_with", "at_most")  # however long the text or list
 
 
 def _struct(check: Checking, syntax: Syntax) -> Node | None:
@@ -192,34 +195,55 @@ def _own_list(check: Checking, of: Node) -> bool:
 def _each_node(check: Checking, kind: Each, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
     span = (syntax.start, syntax.end)
     if kind is Each.TRANSFORM:
-        if body.type == NULL:
-            body = Literal(None, STRING, span=body.span)
-        roomy = _with_room(check, of, variable, body, syntax)
-        return None if roomy is None else ForEach(kind, roomy, variable, body, ListOf(body.type), body.unit, span=span)
-    condition = check.as_type(body, BOOLEAN, NO_UNIT, f"The condition of `{kind.value}`")
-    if condition is None:
+        condition: Node | None = body if body.type != NULL else Literal(None, STRING, span=body.span)
+    else:
+        condition = check.as_type(body, BOOLEAN, NO_UNIT, f"The condition of `{kind.value}`")
+    roomy = _with_room(check, kind, of, variable, condition, syntax) if condition is not None else None
+    if condition is None or roomy is None:
         return None
-    type: Type = of.type if kind is Each.FILTER else BOOLEAN
-    return ForEach(kind, of, variable, condition, type, of.unit if kind is Each.FILTER else NO_UNIT, span=span)
+    match kind:
+        case Each.TRANSFORM:
+            return ForEach(kind, roomy, variable, condition, ListOf(condition.type), condition.unit, span=span)
+        case Each.FILTER:
+            return ForEach(kind, roomy, variable, condition, of.type, of.unit, span=span)
+        case _:
+            return ForEach(kind, roomy, variable, condition, BOOLEAN, NO_UNIT, span=span)
 
 
-def _with_room(check: Checking, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
-    """The list, with a check that text copied into every element does not outgrow the largest event.
+def _with_room(check: Checking, kind: Each, of: Node, variable: str, body: Node, syntax: Syntax) -> Node | None:
+    """The list, with a check of what is done once per element with text or lists that are not part of it.
 
-    Without it a result could grow with the square of the event's size. Lists and structs cannot be measured like text.
+    Text copied into every element must not outgrow the largest event, text gone through for every element must not take
+    for ever: both grow with the square of the event's size. Lists and structs cannot be measured like text.
     """
-    copied = list(_copied(body, {variable}))
-    if not copied or (isinstance(of, Apply) and of.overload.name == "at_most"):
-        return of
+    copied = list(_copied(body, {variable})) if kind is Each.TRANSFORM else []
     for read in copied:
         if plain(read.type) not in (STRING, BYTES):
             found = f"Copying a {'list' if isinstance(plain(read.type), ListOf) else 'struct'} into every element"
             check.refuse(NOT_IN_LANGUAGE(check.locate(read.span[0], read.span[1] - read.span[0]), found=found))
             return None
-    each = functools.reduce(lambda a, b: arithmetic.apply("+", (a, b), of.span), (_length(read) for read in copied))
+    measured = [*copied, *(read for read in dict.fromkeys(_gone_through(body, {variable})) if read not in copied)]
+    if not measured:
+        return of
+    each = functools.reduce(lambda a, b: arithmetic.apply("+", (a, b), of.span), (_length(read) for read in measured))
     span = (syntax.start, syntax.end)
-    limit = Literal(_MOST_COPIED, INT, span=span)
-    return Apply(FUNCTIONS["at_most"].overloads[0], (of, limit, each), of.type, of.unit, span=span)
+    limit = Literal(_MOST_COPIED if copied else _MOST_STEPS, INT, span=span)
+    roomy = Apply(FUNCTIONS["at_most"].overloads[0], (of, limit, each), of.type, of.unit, span=span)
+    # What was printed with the check in it is read back without another one.
+    there = isinstance(of, Apply) and of == replace(roomy, args=(of.args[0], *roomy.args[1:]))
+    return of if there else roomy
+
+
+def _gone_through(node: Node, own: set[str]) -> Iterator[Read]:
+    """Texts and lists from outside that a function goes through, once for every element."""
+    inner = own | {node.variable} if isinstance(node, ForEach) else own
+    if isinstance(node, ForEach) or (isinstance(node, Apply) and node.overload.name not in _AT_ONCE):
+        for part in children(node):
+            long = isinstance(plain(part.type), ListOf) or plain(part.type) in (STRING, BYTES)
+            if isinstance(part, Read) and part.variable not in inner and long:
+                yield part
+    for part in children(node):
+        yield from _gone_through(part, inner)
 
 
 def _copied(node: Node, own: set[str]) -> Iterator[Read]:
@@ -237,7 +261,8 @@ def _copied(node: Node, own: set[str]) -> Iterator[Read]:
 
 
 def _length(read: Read) -> Node:
-    overload = next(o for o in FUNCTIONS["length"].overloads if o.parameters[0] == str(plain(read.type)))
+    name, kind = ("size", "list") if isinstance(plain(read.type), ListOf) else ("length", str(plain(read.type)))
+    overload = next(o for o in FUNCTIONS[name].overloads if o.parameters[0] == kind)
     measured = Apply(overload, (read,), LONG, span=read.span)
     if not read.nullable:
         return measured

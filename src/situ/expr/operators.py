@@ -10,7 +10,7 @@ from situ.expr.calls import call
 from situ.expr.checking import Checking, Handler
 from situ.expr.coerce import Mismatch, is_number
 from situ.expr.functions.table import overloads
-from situ.expr.functions.text import like_pieces
+from situ.expr.functions.text import ANY, LONGEST_PATTERN, like_pieces
 from situ.expr.navigate import attribute_of
 from situ.expr.syntax import Syntax
 from situ.expr.tree import (
@@ -141,7 +141,12 @@ def _like(check: Checking, syntax: Syntax) -> Node | None:
             )
             return None
         written = _with_backslash(written, escape.value)
-    return _like_node(text, written, (syntax.start, syntax.end))
+    found = _like_node(text, written, (syntax.start, syntax.end))
+    if isinstance(found, Apply) and found.overload.name == "like" and len(written) > LONGEST_PATTERN:
+        reason = f"a pattern has at most {LONGEST_PATTERN} characters"
+        check.refuse(WRONG_CALL(check.at(syntax.parts[1]), name="LIKE", reason=reason, forms=("x LIKE 'a%'",)))
+        return None
+    return found
 
 
 def _with_backslash(pattern: str, escape: str) -> str:
@@ -158,7 +163,7 @@ def _like_node(text: Node, pattern: str, span: tuple[int, int]) -> Node:
     """The plain forms become plainer functions, which engines run faster and an index understands."""
     pieces = like_pieces(pattern)
     fixed = [piece for piece in pieces if piece is not None]
-    if not any("\0" in piece for piece in fixed) and len(fixed) <= 1:
+    if not any(ANY in piece for piece in fixed) and len(fixed) <= 1:
         word = Literal(fixed[0] if fixed else "", STRING, span=span)
         match pieces:
             case [] | [str()]:

@@ -241,7 +241,7 @@ def decimal_of_text(text: str, precision: int, scale: int) -> decimal.Decimal:
     return fit_decimal(decimal.Decimal(text), precision, scale)
 
 
-LONGEST_TEXT = 1 << 24
+LONGEST_TEXT = 1 << 22
 
 # ── text ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from situ.expr.overload import Function, Overload
 from situ.expr.quote import spark_text
-from situ.expr.runtime import CASE_PAIRS
+from situ.expr.runtime import CASE_PAIRS, LONGEST_TEXT
 
 _LONGEST_SUM = 50  # Python's compiler recurses over every operand
 _SMALL = spark_text("".join(small for small, _ in CASE_PAIRS))
@@ -16,7 +16,8 @@ _LARGE = spark_text("".join(large for _, large in CASE_PAIRS))
 
 _REPLACE = (
     "CASE WHEN CAST(char_length({0}) AS BIGINT) + CAST(char_length({0}) - char_length(replace({0}, {1}, '')) AS BIGINT) "
-    "DIV greatest(char_length({1}), 1) * (char_length({2}) - char_length({1})) <= 16777216 THEN replace({0}, {1}, {2}) END"
+    "DIV greatest(char_length({1}), 1) * (char_length({2}) - char_length({1})) "
+    f"<= {LONGEST_TEXT} THEN replace({{0}}, {{1}}, {{2}}) END"
 )
 
 
@@ -74,15 +75,25 @@ def _like_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[
     return f"({bind(re.compile(like_expression(constants[0], java=False)).match)}({args[0]}) is not None)"
 
 
+ANY = "\ud800"
+"""Stands for any one character in the pieces of a pattern: half of a character, which no text can have."""
+
+LONGEST_PATTERN = 1000  # Java's regular expressions take stack for every piece, and end the process without it
+
+
+def _pattern_problem(constants: Sequence[Any]) -> str:
+    return "" if len(constants[0]) <= LONGEST_PATTERN else f"a pattern has at most {LONGEST_PATTERN} characters"
+
+
 def like_pieces(pattern: str) -> list[str | None]:
-    """Text to find, with None for ``%`` and the letter ``\\0`` for ``_``; a backslash takes the next character as it is."""
+    """Text to find, with None for ``%`` and :data:`ANY` for ``_``; a backslash takes the next character as it is."""
     pieces: list[str | None] = [""]
     characters = iter(pattern)
     for character in characters:
         if character == "%":
             pieces += [None, ""]
         elif character == "_":
-            pieces[-1] = f"{pieces[-1]}\0"
+            pieces[-1] = f"{pieces[-1]}{ANY}"
         else:
             literal = next(characters, "\\") if character == "\\" else character
             pieces[-1] = f"{pieces[-1]}{literal}"
@@ -96,7 +107,7 @@ def like_expression(pattern: str, *, java: bool) -> str:
         return f"\\x{{{ord(character):x}}}" if java else f"\\U{ord(character):08x}"
 
     def letters(piece: str) -> str:
-        return "".join("." if c == "\0" else c if c.isascii() and c.isalnum() else escaped(c) for c in piece)
+        return "".join("." if c == ANY else c if c.isascii() and c.isalnum() else escaped(c) for c in piece)
 
     pieces = like_pieces(pattern)
     result, index = "(?s)\\A", 0
@@ -158,7 +169,7 @@ TEXT: tuple[Function, ...] = (
         overloads=(Overload(name="substring", parameters=("string", "long", "long"), result="string", spark=_substring, python=_substring_python, optional=1),),
         examples=(("substring('situation', 1, 4)", "'situ'"), ("substring('abc', -2)", "'bc'")),
     ),
-    _simple("replace", "Every occurrence of the second text replaced by the third. Fails if that makes a text of more than 16,777,216 characters.", ("string", "string", "string"), "string", _REPLACE, "_replace({0}, {1}, {2})", ("replace('a-b', '-', '+')", "'a+b'"), fails=True),
+    _simple("replace", "Every occurrence of the second text replaced by the third. Fails if that makes a text of more than 4,194,304 characters.", ("string", "string", "string"), "string", _REPLACE, "_replace({0}, {1}, {2})", ("replace('a-b', '-', '+')", "'a+b'"), fails=True),
     _simple("split_part", "The n-th part between separators, counted from the end if negative; empty if there is none. Fails for 0.", ("string", "string", "long"), "string", f"split_part({{0}}, {{1}}, nullif({clamped('{2}')}, 0))", "_split_part({0}, {1}, {2})", ("split_part('a/b/c', '/', 2)", "'b'"), fails=True),
     Function(
         name="kv",
@@ -171,7 +182,7 @@ TEXT: tuple[Function, ...] = (
         name="like",
         group="text",
         doc="Written `text LIKE 'pattern'`: `%` stands for any characters, `_` for one, a backslash takes the next as it is.",
-        overloads=(Overload(name="like", parameters=("string", "string"), result="boolean", spark=_like, python=_like_python, constants=(1,)),),
+        overloads=(Overload(name="like", parameters=("string", "string"), result="boolean", spark=_like, python=_like_python, constants=(1,), refuses=_pattern_problem),),
         examples=(("'situation' LIKE 's%_on'", "true"),),
     ),
     Function(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -17,10 +17,11 @@ LAST = "253402300799999999L"  # 9999-12-31T23:59:59.999999Z
 
 _FIELDS = ("yyyy", "MM", "dd", "HH", "mm", "ss", "SSSSSS", "SSS")
 _PIECE = re.compile(r"yyyy|MM|dd|HH|mm|ss|SSSSSS|SSS|'(?:[^']|'')*'|[^A-Za-z']")
+_LONGEST_PATTERN = 100
 _WIDTH = {"yyyy": 4, "SSS": 3, "SSSSSS": 6}
 
 
-@cache
+@lru_cache(maxsize=256)
 def pattern_pieces(pattern: str) -> tuple[tuple[str, str], ...]:
     """``yyyy-MM-dd'T'HH:mm`` as (field, "") and ("", text) pairs; ValueError if it is no pattern."""
     pieces: list[tuple[str, str]] = []
@@ -41,7 +42,7 @@ def pattern_pieces(pattern: str) -> tuple[tuple[str, str], ...]:
     return tuple(pieces)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _shape(pattern: str) -> re.Pattern[str]:
     text = ""
     for field, literal in pattern_pieces(pattern):
@@ -125,6 +126,8 @@ def _zones() -> frozenset[str]:
 
 
 def _pattern_problem(constants: Sequence[Any]) -> str:
+    if len(constants[0]) > _LONGEST_PATTERN:
+        return f"a pattern has at most {_LONGEST_PATTERN} characters"
     try:
         pieces = pattern_pieces(constants[0])
     except ValueError as error:
