@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from situ.catalogue import TOO_LARGE, UNKNOWN_NAME, WRONG_CALL
-from situ.errors import nearest
 from situ.expr.checking import Checking
 from situ.expr.coerce import Meeting, is_number
 from situ.expr.functions.table import FUNCTIONS, SYNONYMS
@@ -66,7 +65,7 @@ def call(check: Checking, name: str, args: list[Node] | None, syntax: Syntax) ->
     if defined is None and function is None:
         known = [*FUNCTIONS, *check.forms, *check.scope.functions]
         instead = _INSTEAD.get(name, "")
-        close = () if instead else nearest(name, known)
+        close = () if instead else check.nearest(name, known)
         instead = instead or "See the reference of functions."
         check.refuse(UNKNOWN_NAME(check.at(syntax), kind="function", name=name, nearest=close, instead=instead))
         return None

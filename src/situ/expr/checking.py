@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from situ.catalogue import TOO_LARGE, UNKNOWN_NAME, WRONG_TYPE
 from situ.errors import Location, Problem, Problems, nearest
@@ -19,6 +19,9 @@ Handler = Callable[["Checking", Syntax], Node | None]
 """Makes the tree of one construct, or reports what is wrong with it and makes none."""
 
 
+_MOST_SUGGESTIONS = 20
+
+
 class Checking:
     """The scope, the places, the local variables and the problems of the expression.
 
@@ -33,7 +36,7 @@ class Checking:
         self.problems = Problems()
         self.locals: list[tuple[str, str, Variable]] = []
         self.after_quantity: Syntax | None = None
-        self.inlined = 0
+        self.inlined = self.suggested = 0
 
     def node(self, syntax: Syntax) -> Node | None:
         """The tree of a construct, or None after reporting what is wrong with it."""
@@ -82,6 +85,11 @@ class Checking:
     def refuse(self, problem: Problem) -> None:
         self.problems.add(problem)
 
+    def nearest(self, name: str, known: Sequence[str]) -> tuple[str, ...]:
+        """Names like this one; for a few, since with many unknown names among many known ones it takes seconds."""
+        self.suggested += 1
+        return nearest(name, known) if self.suggested <= _MOST_SUGGESTIONS else ()
+
     def new_local(self, name: str) -> str:
         """A name for a lambda's variable that no other variable of this expression has, capitals not counted.
 
@@ -123,6 +131,8 @@ class Checking:
             else f"{of.type} has no attributes."
         )
         self.refuse(
-            UNKNOWN_NAME(self.at(syntax), kind="attribute", name=name, nearest=nearest(name, known), instead=instead)
+            UNKNOWN_NAME(
+                self.at(syntax), kind="attribute", name=name, nearest=self.nearest(name, known), instead=instead
+            )
         )
         return None

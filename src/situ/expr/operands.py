@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from situ.catalogue import UNKNOWN_NAME, WRONG_TYPE
-from situ.errors import Location, Problem, nearest
+from situ.errors import Location, Problem
 from situ.expr import literals
 from situ.expr.checking import Checking, Handler
 from situ.expr.navigate import attribute_names, attribute_of
@@ -31,7 +31,7 @@ def _name(check: Checking, syntax: Syntax) -> Node | None:
     instead = _unit_hint(check, syntax) or (
         "Known are " + ", ".join(f"`{n}`" for n in known[:8]) + "." if known else "No names are known here."
     )
-    close = () if instead.startswith("Units") else nearest(syntax.text, known)
+    close = () if instead.startswith("Units") else check.nearest(syntax.text, known)
     check.refuse(UNKNOWN_NAME(check.at(syntax), kind="name", name=syntax.text, nearest=close, instead=instead))
     return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from situ.catalogue import NOT_IN_LANGUAGE, UNKNOWN_NAME, WRONG_CALL, WRONG_TYPE
-from situ.errors import nearest
 from situ.expr import literals
 from situ.expr.arithmetic import combine
 from situ.expr.calls import call
@@ -229,7 +228,7 @@ def _is_type(check: Checking, subject: Syntax, what: Syntax, syntax: Syntax) -> 
                 check.at(what),
                 kind="type",
                 name=name or "?",
-                nearest=nearest(name, known),
+                nearest=check.nearest(name, known),
                 instead="IS takes NULL, TRUE, FALSE or the name of a type.",
             )
         )

@@ -55,12 +55,13 @@ Locate = Callable[[int, int], Location]
 def locate_in(text: str, file: str = "expression") -> Locate:
     """Places in an expression that stands for itself, not in a file."""
 
+    lines: dict[int, str] = {}  # one long line with many problems is held once, not once a problem
+
     def locate(offset: int, length: int) -> Location:
-        before = text[:offset]
-        line = before.count("\n") + 1
-        start = before.rfind("\n") + 1
+        line = text.count("\n", 0, offset) + 1
+        start = text.rfind("\n", 0, offset) + 1
         end = text.find("\n", offset)
-        whole = text[start : end if end >= 0 else len(text)]
+        whole = lines.setdefault(start, text[start : end if end >= 0 else len(text)])
         return Location(file=file, line=line, column=offset - start + 1, length=max(1, length), text=whole)
 
     return locate
