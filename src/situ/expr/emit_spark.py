@@ -54,7 +54,6 @@ _MOST_NESTED = 12
 _MOST_CHECKS = 20  # Spark's work doubles with each part inside another that it finds to be common to two places
 _MOST_LAMBDAS = 64  # it resolves those inside each other one after the other, in a hundred rounds
 _SHORT = 60  # characters: a column or a constant is not worth a name
-_PLAIN = Types(types={}, events=frozenset(), units=Units())  # values made in expressions have no subtypes
 _LARGEST = "1.7976931348623157E308D"
 
 
@@ -356,7 +355,7 @@ def _coerced(node: Coerce, text: str) -> str:
         value = text if plain(node.arg.type) == DOUBLE else f"CAST({text} AS DOUBLE)"
         value = f"({value} * {_double(node.scale)})" if node.scale != 1.0 else value
         return f"({value} + {_double(node.offset)})" if node.offset != 0.0 else value
-    return f"CAST({text} AS {spark_type(node.type, _PLAIN)})"
+    return f"CAST({text} AS {spark_type(node.type, _no_subtypes())})"
 
 
 def _member(item: str, values: Sequence[Any], type: Type) -> str:
@@ -369,11 +368,17 @@ def _double(value: float) -> str:
     return f"{value!r}D" if value >= 0 and str(value)[0] != "-" else f"({value!r}D)"
 
 
+@functools.cache
+def _no_subtypes() -> Types:
+    """Values made in expressions have no subtypes. Made when first needed, for it reads units, which takes a while."""
+    return Types(types={}, events=frozenset(), units=Units())
+
+
 def spark_literal(value: Any, type: Type) -> str:
     """A constant as Spark SQL text of exactly this type."""
     match value:
         case None:
-            return f"CAST(NULL AS {spark_type(type, _PLAIN)})"
+            return f"CAST(NULL AS {spark_type(type, _no_subtypes())})"
         case bool():
             return "TRUE" if value else "FALSE"
         case int() if plain(type) == LONG:
@@ -385,7 +390,7 @@ def spark_literal(value: Any, type: Type) -> str:
         case str():
             return spark_text(value)
         case decimal.Decimal():
-            return f"CAST('{value:f}' AS {spark_type(type, _PLAIN)})"
+            return f"CAST('{value:f}' AS {spark_type(type, _no_subtypes())})"
         case dt.datetime():
             return f"timestamp_micros({micros(value)}L)"
         case dt.date():
