@@ -1,0 +1,144 @@
+"""What every bus can do: keep messages in streams, carry them at once, keep values by key.
+
+The engines know a bus by this protocol alone. Streams, buckets and subjects are named in :mod:`situ.bus.names`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from situ.event.message import Message, Stored
+from situ.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A message is stored under ``seq``; a duplicate was before, and that is where."""
+
+    seq: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamState:
+    """What a stream holds; ``first`` is ``last + 1`` if that is nothing."""
+
+    first: int
+    last: int
+    messages: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A value under a key. No value: the key was removed."""
+
+    key: str
+    value: bytes | None
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerState:
+    """How far a durable consumer is: acknowledged up to this sequence, and how many messages wait beyond."""
+
+    name: str
+    groups: tuple[str, ...]
+    acknowledged: int
+    waiting: int
+    unacknowledged: int
+
+
+Handler = Callable[[Message], Awaitable[Message | None]]
+"""Takes a message; what it gives back is the answer to a request."""
+
+
+class Serving(Protocol):
+    """A handler at work."""
+
+    async def close(self) -> None: ...
+
+
+class Consumption(Protocol):
+    """The messages of one durable consumer, in the order of the stream, from the first unacknowledged on."""
+
+    def __aiter__(self) -> AsyncIterator[Stored]: ...
+
+    async def acknowledge(self, seq: int) -> None:
+        """All up to this sequence are done with."""
+
+    async def close(self) -> None: ...
+
+
+class Bus(Protocol):
+    """A connection to the bus of one zone."""
+
+    @property
+    def zone(self) -> str: ...
+
+    @property
+    def connected(self) -> bool: ...
+
+    async def prepare(self, settings: Settings) -> None:
+        """Streams and buckets of the zone are there, as the settings say; content they have stays."""
+
+    async def store(self, message: Message) -> asyncio.Future[Ack]:
+        """Hand a message to its stream. Messages of one connection are stored in the order of these calls.
+
+        Waits while too many are under way. The future fails with B-codes: stream full, bus unreachable.
+        """
+
+    def read(
+        self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
+    ) -> AsyncIterator[Stored]:
+        """What the stream holds of these sequences, in order; ends at ``last``, or where the stream ends now."""
+
+    async def state(self, stream: str) -> StreamState: ...
+
+    async def find(self, stream: str, at: datetime) -> int:
+        """The first sequence stored at or after this time; one beyond the last if there is none."""
+
+    async def purge(self, stream: str, before: int) -> None:
+        """Remove all sequences below this one."""
+
+    async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
+        """A durable consumer of these groups of ``OUT`` exists; if it did not, it starts with what comes now."""
+
+    async def drop_consumer(self, name: str) -> None: ...
+
+    async def consumers(self) -> tuple[ConsumerState, ...]: ...
+
+    async def consume(self, name: str, *, pending: int = 16) -> Consumption:
+        """Read as this durable consumer; at most ``pending`` messages are under way unacknowledged."""
+
+    async def send(self, message: Message) -> None:
+        """Carry a message to whoever listens now; nobody is no error."""
+
+    async def request(self, message: Message, *, timeout: float = 2.0) -> Message:
+        """Send, and wait for the answer; B-codes for no listener, no answer in time."""
+
+    async def serve(self, subject: str, handler: Handler) -> Serving:
+        """Hand every message on the subject (``*`` and ``>`` as in NATS) to the handler, one at a time and in order."""
+
+    async def get(self, bucket: str, key: str) -> Entry | None: ...
+
+    async def put(self, bucket: str, key: str, value: bytes, *, expected: int | None = None) -> int:
+        """Set a value, give its revision. With ``expected`` only if that is the key's revision (0: there is none), else B-code."""
+
+    async def remove(self, bucket: str, key: str) -> None: ...
+
+    async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]: ...
+
+    def watch(self, bucket: str, key: str) -> AsyncIterator[Entry]:
+        """The value now, if there is one, and then every new one; ``key`` may hold wildcards."""
+
+    async def put_object(self, bucket: str, name: str, content: bytes) -> None: ...
+
+    async def get_object(self, bucket: str, name: str) -> bytes | None: ...
+
+    async def close(self) -> None:
+        """Everything handed over is stored or has failed; then the connection ends."""

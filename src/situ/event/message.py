@@ -1,0 +1,94 @@
+"""Messages: how events travel together, and the keys and positions that number them.
+
+A message holds events of one client and one context, in the order of their keys, one event a line. This module owns the
+form of its body, the names of its headers and what a key and a position are; it knows no bus.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+PLACES = 65_536
+"""Events a message can hold: a position is the message's sequence times this, plus the place in the message."""
+
+MESSAGE = "Situ-Message"  # what it is: Publish, Connect, Subscribe …
+KEY = "Situ-Key"  # of the first event; the next follow without gap
+COUNT = "Situ-Count"  # of events
+SESSION = "Situ-Session"
+CLIENT = "Situ-Client"  # these three are added by the router
+CONTEXT = "Situ-Context"
+RECEIVED = "Situ-Received"
+ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent
+
+_KEY = re.compile(r"([A-Za-z0-9-]{1,64})\.([0-9]{1,20})\.([0-9]{1,20})")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EventKey:
+    """The place of an event among all its client sent: ``client.incarnation.seq``."""
+
+    client: str
+    incarnation: int
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.client}.{self.incarnation}.{self.seq}"
+
+    @classmethod
+    def parse(cls, text: str) -> EventKey:
+        """The key that prints as this text; ValueError if none does."""
+        found = _KEY.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text[:100]!r} is no event key")
+        return cls(found[1], int(found[2]), int(found[3]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something to send, or to store if a stream listens to the subject."""
+
+    subject: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def id(self) -> str:
+        return self.headers.get(ID, "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A message as a stream holds it: ``seq`` is its place there, ``at`` when it was stored, in microseconds."""
+
+    seq: int
+    subject: str
+    body: bytes
+    headers: Mapping[str, str]
+    at: int
+    redelivered: bool = False
+    """Handed to its reader before, which did not acknowledge it."""
+
+
+def position(seq: int, place: int = 0) -> int:
+    """The position in the log of an event in the message of this sequence."""
+    return seq * PLACES + place
+
+
+def message_id(first: EventKey, count: int) -> str:
+    """The id under which a message of a client is stored; the same whenever it is sent again."""
+    return f"{first}+{count}"
+
+
+def join_lines(lines: Iterable[bytes]) -> bytes:
+    """The body that holds these events, each the text of a JSON object without line breaks."""
+    body = b",\n".join(lines)
+    return b"[\n" + body + b"\n]" if body else b"[]"
+
+
+def split_lines(body: bytes) -> list[bytes]:
+    """The events of a body that :func:`join_lines` made."""
+    return body[2:-2].split(b",\n") if len(body) > 2 else []
