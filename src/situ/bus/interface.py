@@ -127,7 +127,7 @@ class Bus(Protocol):
     async def get(self, bucket: str, key: str) -> Entry | None: ...
 
     async def put(self, bucket: str, key: str, value: bytes, *, expected: int | None = None) -> int:
-        """Set a value, give its revision. With ``expected`` only if that is the key's revision (0: there is none), else B-code."""
+        """Set a value, give its revision. With ``expected`` only if that is the key's revision (0: it has none)."""
 
     async def remove(self, bucket: str, key: str) -> None: ...
 
