@@ -1,7 +1,7 @@
 """The catalogue of codes: every problem Situ can report, each said once.
 
-Prefixes: ``P`` project and command line, ``X`` expressions, ``E`` envelope and decoding, ``D``
-deployment, ``N`` engines, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
+Prefixes: ``P`` project and command line, ``X`` expressions, ``E`` envelope and decoding, ``B`` bus,
+``D`` deployment, ``N`` engines, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
 or command, 2xx warn, 7xx are dead letters. A code is never reused for something else.
 
 The reference page of all codes is generated from this module.
@@ -288,6 +288,23 @@ CONTRADICTION = _define(
     limit=str,
     second=str,
 )
+FOLDER_IN_USE = _define(
+    "P120",
+    "folder in use",
+    "`{folder}` is in use by another run, process {pid}.",
+    "Stop that run first (Ctrl-C there, or `kill {pid}`); one folder has one run.",
+    folder=str,
+    pid=int,
+)
+OTHER_LAYOUT = _define(
+    "P127",
+    "state of another release",
+    "`{folder}` was written in layout {found}, this release knows layout {known}.",
+    "Use the release that wrote it, or move the folder away to start afresh; events and deployments in it are lost then.",
+    folder=str,
+    found=str,
+    known=int,
+)
 UNKNOWN_FILE = _define(
     "P201",
     "file that is not read",
@@ -332,6 +349,100 @@ SNAPSHOT_CHANGED = _define(
     "Write it anew with `situ check --snapshot FILE`.",
     found=str,
     said=str,
+)
+
+# ── bus ────────────────────────────────────────────────────────────────────────────────────────────
+
+BUS_UNREACHABLE = _define(
+    "B101",
+    "bus not reachable",
+    "The bus at {servers} cannot be reached: {reason}.",
+    "Check that it runs and that the address under `bus` in situ.yaml is right; what was not confirmed may be sent again.",
+    servers=str,
+    reason=str,
+)
+BUS_REFUSES = _define(
+    "B102",
+    "bus refuses the credentials",
+    "The bus at {servers} does not let us in: {reason}.",
+    "{remedy}",
+    servers=str,
+    reason=str,
+    remedy=str,
+)
+STREAM_FULL = _define(
+    "B103",
+    "stream full",
+    "The stream `{stream}` takes no more messages: {reason}.",
+    "Wait until an engine has taken what is there and send again, or give it more room under `log` in situ.yaml.",
+    stream=str,
+    reason=str,
+)
+MESSAGE_TOO_LARGE = _define(
+    "B104",
+    "message too large for the bus",
+    "A message on `{subject}` has {size} bytes, the bus takes at most {most}.",
+    "Put fewer events into one message (`batch` in situ.yaml), or raise `max_payload` of the server.",
+    subject=str,
+    size=int,
+    most=int,
+)
+NO_ANSWER = _define(
+    "B105",
+    "no answer in time",
+    "There was no answer on `{subject}` within {seconds} s.",
+    "Who should answer is slow or stuck; see its log, and try again.",
+    subject=str,
+    seconds=float,
+)
+NO_LISTENER = _define(
+    "B106",
+    "nobody listens",
+    "Nobody listens on `{subject}`.",
+    "Start what should answer there: `situ run` starts the router and the engine of a project.",
+    subject=str,
+)
+OTHER_REVISION = _define(
+    "B107",
+    "changed by another",
+    "`{key}` in `{bucket}` is no longer at revision {expected}.",
+    "Read it again and repeat the change on what is there now.",
+    key=str,
+    bucket=str,
+    expected=int,
+)
+NO_BUS = _define(
+    "B108",
+    "no bus to connect to",
+    "There is no bus to connect to: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+NOT_ON_BUS = _define(
+    "B109",
+    "not on the bus",
+    "The bus has no {kind} `{name}`.",
+    "Streams and buckets are made by `situ run`: start it once against this bus.",
+    kind=str,
+    name=str,
+)
+BUS_FAILED = _define(
+    "B110",
+    "bus could not do it",
+    "The bus could not {what}: {reason}.",
+    "See the log of the server (.situ/logs/nats.log if it is the embedded one).",
+    what=str,
+    reason=str,
+)
+CREDENTIALS_UNUSABLE = _define(
+    "B111",
+    "credentials that cannot be used",
+    "`{file}`, which the bus needs for {what}, cannot be used: {reason}.",
+    "Correct the path under `bus` in situ.yaml, or what stands in the file.",
+    file=str,
+    what=str,
+    reason=str,
 )
 
 # ── expressions ────────────────────────────────────────────────────────────────────────────────────
@@ -717,4 +828,30 @@ WRONG_CALL = _define(
     name=str,
     reason=str,
     forms=tuple,
+)
+
+# ── engines ────────────────────────────────────────────────────────────────────────────────────────
+
+CHECKPOINT_DAMAGED = _define(
+    "N101",
+    "checkpoint damaged",
+    "What the engine wrote down of its progress cannot be read: {reason}.",
+    "Put the folder back from a back-up, or move it away: the engine then starts behind the last event of the root log.",
+    reason=str,
+)
+ENGINE_FAILED = _define(
+    "N102",
+    "engine failed",
+    "The {engine} engine stopped: {reason}.",
+    "{remedy}",
+    engine=str,
+    reason=str,
+    remedy=str,
+)
+NO_SPARK = _define(
+    "N103",
+    "no Spark",
+    "The Spark engine cannot start: {reason}.",
+    "Install `situ[spark]`, and `situ[java]` on a machine without Java, or set `engine: edge`.",
+    reason=str,
 )

@@ -1,0 +1,96 @@
+"""Where the bus of a project is and how to get in: an address that travels between processes.
+
+Secrets stay in their files: an address names the file of a token or of credentials, and whoever connects reads it. Only
+a user and password that stand in the address of a server travel with it, and are never shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from situ.bus.folder_lock import CREDENTIALS, read_lock
+from situ.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
+from situ.errors import SituError
+from situ.settings import Settings
+from situ.settings.kinds import Text
+
+TOKEN = "bus"
+"""The file in ``.situ/credentials`` that holds the token of the embedded server."""
+
+_USER = re.compile(r"//[^/@]*@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """The bus of one zone. All files are absolute paths; hashable, picklable, and JSON by :meth:`to_json`."""
+
+    zone: str
+    servers: tuple[str, ...] = field(repr=False)
+    token_file: str = ""
+    credentials: str = ""
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def __str__(self) -> str:
+        """The servers as people may see them."""
+        return ", ".join(_USER.sub("//", server) for server in self.servers)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Address:
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**{**fields, "servers": tuple(fields["servers"])})
+
+    def token(self) -> str | None:
+        """The secret itself, read now; None if none is needed."""
+        return read_secret(self.token_file, "the token") if self.token_file else None
+
+
+def read_secret(file: str, what: str) -> str:
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        raise SituError(CREDENTIALS_UNUSABLE(file=file, what=what, reason=reason)) from error
+    return text.strip()
+
+
+def embedded_address(folder: Path, zone: str, port: int) -> Address:
+    """The server that a run on this folder started."""
+    token = folder.resolve() / CREDENTIALS / TOKEN
+    return Address(zone=zone, servers=(f"nats://127.0.0.1:{port}",), token_file=str(token))
+
+
+def resolve_address(folder: Path, settings: Settings) -> Address:
+    """The bus that the project in this folder uses now."""
+    bus = settings.bus
+    if bus.kind == "nats":
+        return Address(
+            zone=settings.zone,
+            servers=tuple(server.value for server in bus.servers),
+            credentials=_file(folder, bus.credentials),
+            ca=_file(folder, bus.ca),
+            cert=_file(folder, bus.cert),
+            key=_file(folder, bus.key),
+        )
+    if bus.kind != "embedded":
+        reason = f"the bus of this project is `{bus.kind}`, which lives inside one process"
+        raise SituError(NO_BUS(reason=reason, remedy="Set `bus: embedded` or `bus: nats://…` in situ.yaml."))
+    holder = read_lock(folder)
+    if holder is None:
+        raise SituError(NO_BUS(reason=f"no run is active in `{folder}`", remedy="Start one with `situ run`."))
+    if "bus" not in holder.ports:
+        reason = f"the run in `{folder}` (process {holder.pid}) is still starting"
+        raise SituError(NO_BUS(reason=reason, remedy="Try again in a moment."))
+    return embedded_address(folder, settings.zone, holder.ports["bus"])
+
+
+def _file(folder: Path, text: Text | None) -> str:
+    return "" if text is None else str((folder / Path(text.value).expanduser()).resolve())

@@ -1,0 +1,126 @@
+"""What things on the bus of one zone are called: streams, subjects, buckets, consumers.
+
+Pure text: nothing here talks to a bus. Clients, routers and groups have no dots (they are single tokens of a subject);
+event types may. In a subject the dots of a type are written ``-``, which no type has, so that it reads back exactly:
+``situ.deadletter`` is the token ``situ-deadletter``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+SHARDS = 16
+"""Parts of what a router stored: all messages of one client are in one of them, in order."""
+
+MIXED = "_"
+"""The type of a message that holds events of several types; the client of a dead letter whose client is unknown."""
+
+REGISTRY = "registry"
+DEPLOYMENTS = "deployments"
+
+
+def shard_of(client: str) -> int:
+    """The part of the ingress stream in which the messages of this client are."""
+    return crc32(client.encode()) % SHARDS
+
+
+def type_token(type: str) -> str:
+    """An event type as one token of a subject."""
+    return type.replace(".", "-")
+
+
+def type_of(token: str) -> str:
+    """The event type that :func:`type_token` wrote."""
+    return token.replace("-", ".")
+
+
+def consumer_of(subscription: str) -> str:
+    """The durable consumer of a subscription ``client/name``."""
+    return subscription.replace("/", "_")
+
+
+def subscription_of(consumer: str) -> str:
+    """The subscription whose consumer this is."""
+    return consumer.replace("_", "/", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one zone."""
+
+    zone: str
+
+    # ── streams ──
+
+    @property
+    def in_(self) -> str:
+        """Messages as clients sent them, until an engine has taken them."""
+        return f"IN_{self.zone}"
+
+    @property
+    def root(self) -> str:
+        """The root log: every accepted event."""
+        return f"ROOT_{self.zone}"
+
+    @property
+    def out(self) -> str:
+        """What waits for durable subscriptions."""
+        return f"OUT_{self.zone}"
+
+    @property
+    def dead(self) -> str:
+        """Dead letters."""
+        return f"DEAD_{self.zone}"
+
+    @property
+    def streams(self) -> tuple[str, str, str, str]:
+        return (self.in_, self.root, self.out, self.dead)
+
+    def subjects_of(self, stream: str) -> str:
+        """The subjects whose messages the stream stores."""
+        part = {self.in_: "raw", self.root: "root", self.out: "out", self.dead: "dead"}[stream]
+        return f"situ.{self.zone}.{part}.>"
+
+    # ── subjects ──
+
+    def ingress(self, router: str, client: str = "*") -> str:
+        """Where a client asks its router."""
+        return f"situ.{self.zone}.in.{router}.{client}"
+
+    def raw(self, router: str, shard: int) -> str:
+        return f"situ.{self.zone}.raw.{router}.{shard}"
+
+    def root_log(self, router: str, type: str = MIXED) -> str:
+        return f"situ.{self.zone}.root.{router}.{type_token(type)}"
+
+    def group(self, group: str) -> str:
+        return f"situ.{self.zone}.out.{group}"
+
+    def live(self, client: str) -> str:
+        return f"situ.{self.zone}.live.{client}"
+
+    def dead_letters(self, client: str = MIXED) -> str:
+        return f"situ.{self.zone}.dead.{client or MIXED}"
+
+    def group_of(self, subject: str) -> str:
+        """The group of a subject that :meth:`group` wrote."""
+        return subject.rpartition(".")[2]
+
+    # ── buckets ──
+
+    @property
+    def clients(self) -> str:
+        return f"clients_{self.zone}"
+
+    @property
+    def metrics(self) -> str:
+        return f"metrics_{self.zone}"
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        return (REGISTRY, self.clients, self.metrics)
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        return (DEPLOYMENTS,)
