@@ -300,7 +300,7 @@ OTHER_LAYOUT = _define(
     "P127",
     "state of another release",
     "`{folder}` was written in layout {found}, this release knows layout {known}.",
-    "Use the release that wrote it, or move the folder away to start afresh; events and deployments in it are lost then.",
+    "Use the release that wrote it, or move the folder away to start afresh without the events in it.",
     folder=str,
     found=str,
     known=int,
@@ -357,7 +357,7 @@ BUS_UNREACHABLE = _define(
     "B101",
     "bus not reachable",
     "The bus at {servers} cannot be reached: {reason}.",
-    "Check that it runs and that the address under `bus` in situ.yaml is right; what was not confirmed may be sent again.",
+    "Check that it runs and that `bus` in situ.yaml is right; what was not confirmed may be sent again.",
     servers=str,
     reason=str,
 )

@@ -54,32 +54,32 @@ class Names:
     # ── streams ──
 
     @property
-    def in_(self) -> str:
+    def in_stream(self) -> str:
         """Messages as clients sent them, until an engine has taken them."""
         return f"IN_{self.zone}"
 
     @property
-    def root(self) -> str:
+    def root_stream(self) -> str:
         """The root log: every accepted event."""
         return f"ROOT_{self.zone}"
 
     @property
-    def out(self) -> str:
+    def out_stream(self) -> str:
         """What waits for durable subscriptions."""
         return f"OUT_{self.zone}"
 
     @property
-    def dead(self) -> str:
+    def dead_stream(self) -> str:
         """Dead letters."""
         return f"DEAD_{self.zone}"
 
     @property
     def streams(self) -> tuple[str, str, str, str]:
-        return (self.in_, self.root, self.out, self.dead)
+        return (self.in_stream, self.root_stream, self.out_stream, self.dead_stream)
 
     def subjects_of(self, stream: str) -> str:
         """The subjects whose messages the stream stores."""
-        part = {self.in_: "raw", self.root: "root", self.out: "out", self.dead: "dead"}[stream]
+        part = dict(zip(self.streams, ("raw", "root", "out", "dead"), strict=True))[stream]
         return f"situ.{self.zone}.{part}.>"
 
     # ── subjects ──
@@ -91,20 +91,20 @@ class Names:
     def raw(self, router: str, shard: int) -> str:
         return f"situ.{self.zone}.raw.{router}.{shard}"
 
-    def root_log(self, router: str, type: str = MIXED) -> str:
+    def root(self, router: str, type: str = MIXED) -> str:
         return f"situ.{self.zone}.root.{router}.{type_token(type)}"
 
-    def group(self, group: str) -> str:
+    def out(self, group: str) -> str:
         return f"situ.{self.zone}.out.{group}"
 
     def live(self, client: str) -> str:
         return f"situ.{self.zone}.live.{client}"
 
-    def dead_letters(self, client: str = MIXED) -> str:
+    def dead(self, client: str = MIXED) -> str:
         return f"situ.{self.zone}.dead.{client or MIXED}"
 
     def group_of(self, subject: str) -> str:
-        """The group of a subject that :meth:`group` wrote."""
+        """The group of a subject that :meth:`out` wrote."""
         return subject.rpartition(".")[2]
 
     # ── buckets ──
