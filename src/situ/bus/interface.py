@@ -122,7 +122,11 @@ class Bus(Protocol):
         """Send, and wait for the answer; B-codes for no listener, no answer in time."""
 
     async def serve(self, subject: str, handler: Handler) -> Serving:
-        """Hand every message on the subject (``*`` and ``>`` as in NATS) to the handler, one at a time and in order."""
+        """Hand every message on the subject (``*`` and ``>`` as in NATS) to the handler, one at a time and in order.
+
+        A request has the subject of its answer in the header ``Situ-Reply``: a handler that gives nothing back may
+        answer later, and take the next message meanwhile, by sending to that subject.
+        """
 
     async def get(self, bucket: str, key: str) -> Entry | None: ...
 

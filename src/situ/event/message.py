@@ -21,6 +21,7 @@ SESSION = "Situ-Session"
 CLIENT = "Situ-Client"  # these three are added by the router
 CONTEXT = "Situ-Context"
 RECEIVED = "Situ-Received"
+REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent
 ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent
 
 _KEY = re.compile(r"([A-Za-z0-9-]{1,64})\.([0-9]{1,20})\.([0-9]{1,20})")
