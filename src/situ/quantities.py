@@ -42,6 +42,9 @@ _LARGEST_SIZE = 2**63 - 1
 _LONGEST_TEXT = 200
 _MICROSECOND = timedelta(microseconds=1)
 
+BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+"""Before every event."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -82,6 +85,21 @@ def parse_instant(text: str, location: Location | None = None) -> datetime:
         return read_timestamp(text)
     except Unfit as error:
         _refuse(text, "instant", error.remedy, location)
+
+
+def parse_moment(text: str, now: datetime, location: Location | None = None) -> datetime:
+    """Read an instant as people name it to a command: ``1 h ago``, ``now``, ``begin`` (of all time), or as above."""
+    words = text.strip()
+    if words == "begin":
+        return BEGIN
+    if words == "now":
+        return now
+    if words.endswith("ago"):
+        return now - parse_duration(words.removesuffix("ago").strip(), location)
+    try:
+        return parse_instant(words, location)
+    except SituError:
+        _refuse(text, "instant", "Write `1 h ago`, `begin`, `2026-11-01` or `2026-11-01T08:30:00Z`.", location)
 
 
 def parse_size(text: str, location: Location | None = None) -> int:

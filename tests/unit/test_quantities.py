@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
 
 from situ.errors import Location, SituError
-from situ.quantities import Quantity, parse_duration, parse_instant, parse_quantity, parse_size
+from situ.quantities import Quantity, parse_duration, parse_instant, parse_moment, parse_quantity, parse_size
 from situ.units import NO_UNIT, Units
 
 
@@ -108,6 +109,31 @@ def test_what_is_no_instant(text: str) -> None:
         parse_instant(text)
 
 
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("begin", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("now", NOW),
+        ("1 h ago", NOW - timedelta(hours=1)),
+        (" 1 hour ago ", NOW - timedelta(hours=1)),
+        ("0 s ago", NOW),
+        ("2026-11-01", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("2026-11-01T08:30:00Z", datetime(2026, 11, 1, 8, 30, tzinfo=UTC)),
+    ],
+)
+def test_moments(text: str, expected: datetime) -> None:
+    assert parse_moment(text, NOW) == expected
+
+
+@pytest.mark.parametrize("text", ["", "ago", "1 h", "1 month ago", "-1 h ago", "yesterday", "1 ago", "2026-02-30"])
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(SituError, match="P121"):
+        parse_moment(text, NOW)
+
+
 def test_quantities() -> None:
     units = Units({"EUR": "currency"})
     assert parse_quantity("90 km/h") == Quantity(Fraction(90), units.parse("km/h"))
@@ -119,7 +145,9 @@ def test_quantities() -> None:
         parse_quantity("5 EUR")
 
 
-@pytest.mark.parametrize("parse", [parse_duration, parse_instant, parse_quantity, parse_size])
+@pytest.mark.parametrize(
+    "parse", [parse_duration, parse_instant, partial(parse_moment, now=NOW), parse_quantity, parse_size]
+)
 @pytest.mark.parametrize(
     "text", ["\x00", "5 \x1b[2J", "1" * 100_000, "5 " + "m*" * 50_000 + "m", "((((", "1 1 1", "5 \n s"]
 )
