@@ -16,7 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from situ.catalogue import NO_SPARK
+from situ.errors import SituError
 
 _DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
@@ -46,17 +52,43 @@ exec "{java}" "$@"
 
 
 def open_session(
-    *, app: str = "situ", master: str = "local[*]", conf: Mapping[str, str] = MappingProxyType({})
+    *,
+    app: str = "situ",
+    master: str = "local[*]",
+    conf: Mapping[str, str] = MappingProxyType({}),
+    log: Path | None = None,
 ) -> SparkSession:
-    """The session of this process, made if there is none yet."""
+    """The session of this process, made if there is none yet. What Java says on its own goes to the log, if given."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
-    for name, value in {**_DEFAULTS, **conf, **_FIXED}.items():
+    settings = {**_DEFAULTS, **conf, **_FIXED}
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        if log is not None:
+            _open_context({**settings, "spark.app.name": app, "spark.master": master}, log)
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        reason = "no Java runtime was found, or it did not start" if _no_java(error) else str(error)
+        raise SituError(NO_SPARK(reason=reason)) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _open_context(settings: Mapping[str, str], log: Path) -> None:
+    """Start Java with both its streams in a file: on a terminal it would write over what is shown there."""
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    with log.open("wb") as file:
+        streams = {"stdout": file, "stderr": file}
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # Spark's own, untyped
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def _no_java(error: PySparkRuntimeError) -> bool:
+    return error.getCondition() == "JAVA_GATEWAY_EXITED"
 
 
 def _find_java() -> None:
