@@ -48,6 +48,10 @@ class Output:
         text = json.dumps(value, indent=2, ensure_ascii=not _speaks_utf8(self._out), allow_nan=False)
         _write(self._out, text + "\n")
 
+    def line(self, value: Any) -> None:
+        """One of many answers, each a line of JSON."""
+        _write(self._out, json.dumps(value, ensure_ascii=not _speaks_utf8(self._out), allow_nan=False) + "\n")
+
     def show(self, shown: Shown) -> None:
         _write(self._out, _laid_out(shown, self._out))
 
@@ -86,6 +90,11 @@ class Output:
     def has_terminal(self) -> bool:
         """Whether a person is watching, so that progress is worth showing."""
         return not self.quiet and not self.json and self._err.isatty()
+
+    @property
+    def answers_terminal(self) -> bool:
+        """Whether answers go to a person's eyes, so that they may be drawn over."""
+        return not self.quiet and not self.json and self._out.isatty()
 
 
 def standard_output() -> Output:

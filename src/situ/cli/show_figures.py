@@ -1,0 +1,140 @@
+"""The figures of a run, for people: as a picture that fills a terminal, as one line, and as the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from situ.cli.show_problems import count
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from situ.host.figures import Figures
+
+_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
+_STATES = {"running": "green", "waiting for the bus": "yellow"}
+
+
+def show_live(project: str, figures: Figures, before: Figures | None, notes: Iterable[str], rows: int) -> Group:
+    """What flows now. ``before`` is an earlier look, for the rates of names; ``rows`` is how many names have room."""
+    head = Text.assemble(
+        (project, "bold"),
+        f" · {figures.engine} · ",
+        (figures.state, _STATES.get(figures.state, "yellow")),
+        f" {clock(figures.seconds)}",
+        (f" · deployment {figures.version}" if figures.version else "", ""),
+    )
+    parts: list[RenderableType] = [head, Text(), _sums(figures), Text(), _names(figures, before, rows)]
+    said = [Text(note, style="yellow", no_wrap=True, overflow="ellipsis") for note in notes]
+    if said:
+        parts += [Text(), *said]
+    parts += [Text(), Text("Ctrl-C stops it.", style="dim")]
+    return Group(*parts)
+
+
+def show_line(figures: Figures) -> str:
+    """One look at a run in one line, for a log."""
+    parts = [
+        f"{clock(figures.seconds)} {figures.state}",
+        f"in {figures.taken_rate:,.0f}/s ({figures.taken:,})",
+        f"out {figures.delivered_rate:,.0f}/s ({figures.delivered:,})",
+        f"waiting {figures.waiting:,}",
+        f"dead letters {figures.dead:,}",
+        f"memory {size(sum(figures.memory.values()))}",
+        f"deployment {figures.version}",
+    ]
+    return " · ".join(parts)
+
+
+def show_summary(figures: Figures) -> Iterator[RenderableType]:
+    """What a run did, at its end."""
+    if figures.types or figures.subscriptions or figures.codes:
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+        table.add_column("")
+        table.add_column("")
+        table.add_column("events", justify="right")
+        for title, counts in (
+            ("accepted", figures.types),
+            ("delivered", figures.subscriptions),
+            ("dead letters", figures.codes),
+        ):
+            for place, (name, number) in enumerate(_sorted(counts)):
+                table.add_row(title if place == 0 else "", name, f"{number:,}")
+        yield table
+        yield Text()
+    seconds = f"{figures.seconds:.1f} s"
+    text = Text(f"{count(figures.taken, 'event')} accepted, {figures.delivered:,} delivered, ")
+    text.append(count(figures.dead, "dead letter"), "bold red" if figures.dead else "")
+    text.append(f" · {seconds}", "dim")
+    yield text
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
+
+
+def size(number: float) -> str:
+    """A size as people read it."""
+    for name, unit in _UNITS:
+        if number >= unit:
+            scaled = number / unit
+            return f"{scaled:.1f} {name}" if scaled < 10 else f"{scaled:.0f} {name}"
+    return f"{number:.0f} B"
+
+
+def _sums(figures: Figures) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for justify in ("left", "right", "right", "left"):
+        table.add_column(justify=justify)
+    waiting = f"{count(figures.waiting, 'message')} waiting"
+    waiting += f", batch {figures.batch:.2f} s" if figures.batch else ""
+    table.add_row("accepted", f"{figures.taken_rate:,.0f}/s", f"{figures.taken:,}", waiting)
+    table.add_row("delivered", f"{figures.delivered_rate:,.0f}/s", f"{figures.delivered:,}", _clients(figures))
+    codes = ", ".join(f"{code} {number:,}" for code, number in _sorted(figures.codes)[:6])
+    table.add_row("dead letters", "", Text(f"{figures.dead:,}", "bold red" if figures.dead else ""), codes)
+    parts = " · ".join(f"{name} {size(number)}" for name, number in figures.memory.items())
+    table.add_row("memory", "", size(sum(figures.memory.values())), parts)
+    return table
+
+
+def _clients(figures: Figures) -> str:
+    return f"{count(figures.clients, 'client')} connected"
+
+
+def _names(figures: Figures, before: Figures | None, rows: int) -> Table:
+    """Types and subscriptions side by side, the busiest first."""
+    seconds = (figures.at - before.at) / 1e6 if before is not None else 0.0
+    left = _rated(figures.types, before.types if before else {}, seconds)
+    right = _rated(figures.subscriptions, before.subscriptions if before else {}, seconds)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("type", "subscription"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis")
+        table.add_column("events", justify="right")
+        table.add_column("/s", justify="right")
+    nothing = ("", "", "")
+    for place in range(min(max(len(left), len(right)), rows)):
+        one = left[place] if place < len(left) else nothing
+        other = right[place] if place < len(right) else nothing
+        table.add_row(*one, *other)
+    hidden = max(len(left), len(right)) - rows
+    if hidden > 0:
+        table.add_row(Text(f"… {hidden:,} more", "dim"))
+    return table
+
+
+def _rated(counts: Mapping[str, int], before: Mapping[str, int], seconds: float) -> list[tuple[str, str, str]]:
+    return [
+        (name, f"{number:,}", f"{(number - before.get(name, 0)) / seconds:,.0f}" if seconds > 0 else "")
+        for name, number in _sorted(counts)
+    ]
+
+
+def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

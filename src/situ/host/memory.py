@@ -1,0 +1,40 @@
+"""How much memory a run takes: this process, and what it started, told apart by what they are.
+
+The figure is the resident set. Where processes share memory (workers forked from one another) it counts the shared part
+for each of them: it is an upper bound, and flat when nothing leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import psutil
+
+HOST, JAVA, WORKERS, BUS, OTHER = "situ", "java", "workers", "bus", "other"
+
+
+def memory() -> Mapping[str, int]:
+    """Bytes by kind of process; kinds of which there is none are left out."""
+    found: dict[str, int] = {}
+    for kind, size in _sizes():
+        found[kind] = found.get(kind, 0) + size
+    return found
+
+
+def _sizes() -> Iterator[tuple[str, int]]:
+    me = psutil.Process()
+    yield HOST, me.memory_info().rss
+    for child in me.children(recursive=True):
+        try:
+            with child.oneshot():
+                yield _kind(child.name()), child.memory_info().rss
+        except psutil.Error:
+            continue  # it has ended meanwhile
+
+
+def _kind(name: str) -> str:
+    if name.startswith("nats-server"):
+        return BUS
+    if name.startswith("java"):
+        return JAVA
+    return WORKERS if name.startswith("python") else OTHER
