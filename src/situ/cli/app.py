@@ -16,7 +16,7 @@ from situ.cli import explain, types
 from situ.cli.check import check
 from situ.cli.create import init, schemas
 from situ.cli.diff import diff
-from situ.cli.exits import Exit, Stop
+from situ.cli.exits import Exit, Stop, exit_of
 from situ.cli.fmt import fmt
 from situ.cli.groups import group
 from situ.cli.options import OF_COMMANDS
@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> Exit:
         return stop.code
     except SituError as error:
         output.refuse(error.problems)
-        return Exit.NO
+        return exit_of(error)
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
         output.complain(f"situ: {place}{error.strerror or error}")

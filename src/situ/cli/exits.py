@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from situ.errors import Problem
+    from situ.errors import Problem, SituError
 
 
 class Exit(IntEnum):
@@ -22,9 +22,16 @@ class Exit(IntEnum):
     USAGE = 2
     """Not called as it should be: unknown command or option, no project here, a file that cannot be read."""
     REFUSED = 3
-    """Called rightly but refused: the folder has errors, a file would be overwritten."""
+    """Called rightly but refused: the folder has errors or is in use, a file would be overwritten."""
+    UNREACHABLE = 4
+    """The bus, the registry or its database does not answer."""
+    FAILED = 5
+    """An engine failed while it ran."""
     INTERRUPTED = 130
-    """Broken off by Ctrl-C before there was an answer: 0 would be one, and a script would go on with it."""
+    """Broken off by Ctrl-C before there was an answer: 0 would be one, and a script would go on with it.
+
+    For commands that run until they are stopped it takes a second Ctrl-C, while they stop.
+    """
 
 
 class Stop(Exception):
@@ -34,3 +41,22 @@ class Stop(Exception):
         super().__init__("\n".join(str(problem) for problem in problems))
         self.code = code
         self.problems = problems
+
+
+# What is not here is an answer: no. `B` and `N` stand for all codes that begin with them.
+_EXITS = {
+    "B": Exit.UNREACHABLE,
+    "B104": Exit.NO,
+    "D104": Exit.UNREACHABLE,
+    "D105": Exit.UNREACHABLE,
+    "N": Exit.FAILED,
+    "P120": Exit.REFUSED,
+    "P127": Exit.REFUSED,
+    "R001": Exit.UNREACHABLE,
+}
+
+
+def exit_of(error: SituError) -> Exit:
+    """The exit code for problems that end a command."""
+    code = error.code
+    return _EXITS.get(code) or _EXITS.get(code.rstrip("0123456789"), Exit.NO)
