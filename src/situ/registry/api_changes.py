@@ -1,0 +1,103 @@
+"""Single objects that an administrator adds, alters and removes → a proposal each."""
+
+from __future__ import annotations
+
+from situ.catalogue import CLIENT_IN_USE, DECLARES_OTHER, OBJECT_EXISTS, UNKNOWN_OBJECT
+from situ.deployment import Deployment
+from situ.documents import Document
+from situ.errors import Problem, Problems, SituError, nearest
+from situ.registry.objects import CLIENT_KINDS, Key, Object, body_of, client_of, schema_bodies
+from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
+from situ.registry.revise import Documents, revise
+from situ.registry.written import NOWHERE, Written, declared_in
+
+_SECTION = {"unit": "types", "type": "types", "event": "types", "function": "functions"}
+_MOST_NAMED = 5
+
+
+def propose_added(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+    """A new object as the document declares it. With the proposal come warnings about it."""
+    there = state.objects.get(key)
+    if there is not None:
+        alter = f"Run `situ alter {key.kind} {key.name}` to change it."
+        remedy = alter if there.origin == "api" else remedy_for(there)
+        raise SituError(OBJECT_EXISTS(kind=key.kind, name=key.name, owner=owner_of(there), remedy=remedy))
+    return _declared(state, key, document)
+
+
+def propose_altered(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+    """Another body for an object that is there."""
+    _own(state, key, "api")
+    return _declared(state, key, document)
+
+
+def propose_removed(state: State, key: Key) -> Proposal:
+    """The object no longer. What a client left behind can be removed, too: it may never come back for it."""
+    _own(state, key, "api", "client")
+    if key.kind == "client" and (below := [str(each) for each in state.below(key.name)]):
+        more = f" and {len(below) - _MOST_NAMED} more" if len(below) > _MOST_NAMED else ""
+        raise SituError(CLIENT_IN_USE(name=key.name, below=", ".join(below[:_MOST_NAMED]) + more))
+    problems = Problems()
+    deployment = revise(state.deployment, {key}, Documents(), problems)
+    problems.raise_errors()
+    moves: dict[Key, Move | None] = {key: None}
+    if key.kind in CLIENT_KINDS and key.kind != "client":
+        client = state.objects.get(client_of(key))
+        if client is not None and client.origin == "client" and set(state.below(client.name)) == {key}:
+            moves[client.key] = None
+            deployment = revise(deployment, {client.key}, Documents(), problems)
+    return Proposal(deployment=deployment, moves=moves)
+
+
+def find(state: State, key: Key) -> Object:
+    """The object; :class:`SituError` with D108 and names like it if there is none."""
+    there = state.objects.get(key)
+    if there is None:
+        known = [each.name for each in state.objects if each.kind == key.kind]
+        raise SituError(UNKNOWN_OBJECT(kind=key.kind, name=key.name, nearest=nearest(key.name, known)))
+    return there
+
+
+def _own(state: State, key: Key, *origins: str) -> None:
+    there = find(state, key)
+    if there.origin not in origins:
+        raise SituError(elsewhere(there))
+
+
+def _declared(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+    written = _only(key, document)
+    problems = Problems()
+    added = Documents(**{_SECTION.get(key.kind, "clients"): (document,)})
+    deployment = revise(state.deployment, {key} & state.objects.keys(), added, problems)
+    problems.raise_errors()
+    bodies = {**schema_bodies(deployment)} if key.kind in _SECTION else _client_bodies(deployment, key)
+    moves: dict[Key, Move | None] = {}
+    for each, body in bodies.items():
+        there = state.objects.get(each)
+        if there is None or there.body != body:
+            origin = there.origin if there is not None else "api"
+            moves[each] = Move(body=body, origin=origin, written=written if each == key else NOWHERE)
+    return Proposal(deployment=deployment, moves=moves), problems.sorted()
+
+
+def _client_bodies(deployment: Deployment, key: Key) -> dict[Key, str]:
+    """The object, and the client that it needs."""
+    found = {client_of(key): "{}"}
+    if key.kind == "advertisement":
+        found[key] = body_of(deployment.advertisements[key.name])
+    elif key.kind == "subscription":
+        found[key] = body_of(deployment.subscriptions[key.name])
+    return found
+
+
+def _only(key: Key, document: Document) -> Written:
+    """The one declaration of the document; what is no document at all is left to the loaders to say."""
+    if document.root is None:
+        raise SituError(*document.problems)
+    found = dict(declared_in(document))
+    if key.kind in CLIENT_KINDS and key.kind != "client":
+        found.pop(client_of(key), None)
+    if found.keys() != {key}:
+        shown = ", ".join(f"the {each.kind} `{each.name}`" for each in list(found)[:_MOST_NAMED]) or "nothing declared"
+        raise SituError(DECLARES_OTHER(kind=key.kind, name=key.name, found=shown))
+    return found[key]

@@ -1,0 +1,79 @@
+"""What the project folder declares → a proposal that replaces what it declared before, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from situ.deployment import Deployment
+from situ.errors import Location, Problems
+from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, with_clients
+from situ.registry.proposal import Move, Proposal, State, elsewhere
+from situ.registry.revise import Documents, affected_by, check_again, revise
+from situ.registry.written import NOWHERE, Written, functions_document, types_document
+from situ.settings import settings_as_json, settings_from_json
+from situ.subscription import Clients
+
+
+def propose_folder(state: State, folder: Deployment, written: Mapping[Key, Written]) -> Proposal:
+    """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be."""
+    # Values from the environment stay outside: a deployment shows the references only.
+    folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
+    wanted = bodies_of(folder)
+    problems = Problems()
+    for key, body in wanted.items():
+        there = state.objects.get(key)
+        if there is not None and there.origin != "folder" and there.body != body:
+            place = Location(file=written[key].file) if key in written else None
+            problems.add(elsewhere(there, place))
+    others = {key: each for key, each in state.objects.items() if each.origin != "folder" and key not in wanted}
+    deployment = _beside(state, folder, others, problems)
+    problems.raise_errors()
+    return Proposal(deployment=deployment, moves=_moves(state, wanted, others, written))
+
+
+def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:
+    current = state.deployment
+    types = [key.name for key in others if key.kind in ("type", "event")]
+    units = [key.name for key in others if key.kind == "unit"]
+    functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
+    added = Documents(
+        types=(types_document(current.types, types, units, "registry"),) if types or units else (),
+        functions=(functions_document(functions, "registry"),) if functions else (),
+    )
+    deployment = revise(folder, (), added, problems)
+    theirs = Clients(
+        clients={name: each for name, each in current.clients.items() if Key("client", name) in others},
+        advertisements={id: a for id, a in current.advertisements.items() if Key("advertisement", id) in others},
+        subscriptions={id: s for id, s in current.subscriptions.items() if Key("subscription", id) in others},
+    )
+    check_again(deployment, affected_by(current, deployment, theirs), problems)
+    clients = {**deployment.clients, **theirs.clients}
+    clients.update((key.name, current.clients[key.name]) for key in _clients_of(others) if key.name not in clients)
+    return with_clients(
+        deployment,
+        clients,
+        {**deployment.advertisements, **theirs.advertisements},
+        {**deployment.subscriptions, **theirs.subscriptions},
+    )
+
+
+def _moves(
+    state: State, wanted: Mapping[Key, str], others: Mapping[Key, Object], written: Mapping[Key, Written]
+) -> dict[Key, Move | None]:
+    moves: dict[Key, Move | None] = {}
+    for key, body in wanted.items():
+        there = state.objects.get(key)
+        if there is None or there.body != body or there.origin != "folder":
+            moves[key] = Move(body=body, origin="folder", written=written.get(key, NOWHERE))
+    heirs = _clients_of(others)
+    for key, each in state.objects.items():
+        if each.origin == "folder" and key not in wanted:
+            # A client that others declare things for stays, now as theirs.
+            moves[key] = Move(body=each.body, origin=others[heirs[key]].origin) if key in heirs else None
+    return moves
+
+
+def _clients_of(keys: Collection[Key]) -> dict[Key, Key]:
+    """The clients of these advertisements and subscriptions, each with one of them."""
+    return {client_of(key): key for key in keys if key.kind in CLIENT_KINDS and key.kind != "client"}

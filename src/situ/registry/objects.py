@@ -1,0 +1,202 @@
+"""A deployment as objects: the single things that are declared, each with a kind, a name and a body.
+
+An object is what one person changes at a time and what the history is about: a type, a function, a subscription; all
+settings together are one. Bodies are canonical JSON, and the canonical form of a deployment is put together from them
+without looking into them, so its digest costs little however much is declared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from situ.deployment import Deployment, canonical
+from situ.expr.definitions import functions_as_json
+from situ.settings import settings_as_json
+from situ.subscription.model import Advertisement, Client, Subscription
+
+Kind = Literal["settings", "unit", "type", "event", "function", "client", "advertisement", "subscription"]
+Origin = Literal["folder", "client", "api"]
+
+KINDS: tuple[Kind, ...] = (
+    "settings",
+    "unit",
+    "type",
+    "event",
+    "function",
+    "client",
+    "advertisement",
+    "subscription",
+)
+CLIENT_KINDS: tuple[Kind, ...] = ("client", "advertisement", "subscription")
+"""What clients are and declare: nothing else refers to it, so it changes without anything else being looked at."""
+
+SETTINGS = "situ.yaml"
+"""The name of the one object that all settings are."""
+
+
+class Key(NamedTuple):
+    """What an object is called; names are unique within a kind."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """One declared thing as the registry holds it. ``text`` and ``file`` say how and where somebody wrote it."""
+
+    key: Key
+    version: int
+    body: str
+    origin: Origin
+    text: str = ""
+    file: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return self.key.kind
+
+    @property
+    def name(self) -> str:
+        return self.key.name
+
+    @property
+    def value(self) -> Any:
+        """The body as plain JSON values."""
+        return json.loads(self.body)
+
+
+def key_of(thing: Client | Advertisement | Subscription) -> Key:
+    if isinstance(thing, Client):
+        return Key("client", thing.name)
+    return Key("advertisement" if isinstance(thing, Advertisement) else "subscription", thing.id)
+
+
+def body_of(thing: Client | Advertisement | Subscription) -> str:
+    return "{}" if isinstance(thing, Client) else canonical(thing.as_json())
+
+
+def client_of(key: Key) -> Key:
+    """The client that an advertisement or subscription is one of."""
+    return Key("client", key.name.partition("/")[0])
+
+
+# ── from a deployment to objects ──────────────────────────────────────────────────────────────────
+
+
+def bodies_of(deployment: Deployment) -> dict[Key, str]:
+    """Everything declared, each with its body."""
+    return {**schema_bodies(deployment), **client_bodies(deployment)}
+
+
+def schema_bodies(deployment: Deployment) -> dict[Key, str]:
+    """Settings, units, types and functions: what the rest is checked against."""
+    types = deployment.types.as_json()
+    events = set(types["events"])
+    found: dict[Key, str] = {Key("settings", SETTINGS): canonical(settings_as_json(deployment.settings))}
+    found.update((Key("unit", name), canonical(body)) for name, body in types["units"].items())
+    for name, body in types["types"].items():
+        found[Key("event" if name in events else "type", name)] = canonical(body)
+    for name, body in functions_as_json(deployment.functions).items():
+        found[Key("function", name)] = canonical(body)
+    return found
+
+
+def client_bodies(deployment: Deployment) -> dict[Key, str]:
+    groups: tuple[Iterable[Client | Advertisement | Subscription], ...] = (
+        deployment.clients.values(),
+        deployment.advertisements.values(),
+        deployment.subscriptions.values(),
+    )
+    return {key_of(thing): body_of(thing) for group in groups for thing in group}
+
+
+# ── from objects to a deployment ──────────────────────────────────────────────────────────────────
+
+
+def deployment_of(bodies: Mapping[Key, str], version: int) -> Deployment:
+    """The deployment that these objects make; ValueError if they make none."""
+    return Deployment.from_json({"version": version, **json.loads(content_of(bodies))})
+
+
+def revised(old: Deployment, bodies: Mapping[Key, str], changed: Iterable[Key], version: int) -> Deployment:
+    """The deployment of these objects, of which only the changed ones are other than in the old deployment."""
+    changed = tuple(changed)
+    if any(key.kind not in CLIENT_KINDS for key in changed):
+        return deployment_of(bodies, version)
+    clients, advertisements = dict(old.clients), dict(old.advertisements)
+    subscriptions = dict(old.subscriptions)
+    for key in changed:
+        body = bodies.get(key)
+        if key.kind == "client":
+            _set(clients, key.name, None if body is None else Client(name=key.name))
+        elif key.kind == "advertisement":
+            _set(
+                advertisements, key.name, None if body is None else Advertisement.from_json(key.name, json.loads(body))
+            )
+        else:
+            _set(subscriptions, key.name, None if body is None else Subscription.from_json(key.name, json.loads(body)))
+    return with_clients(old, clients, advertisements, subscriptions).at_version(version)
+
+
+def with_clients(
+    deployment: Deployment,
+    clients: Mapping[str, Client],
+    advertisements: Mapping[str, Advertisement],
+    subscriptions: Mapping[str, Subscription],
+) -> Deployment:
+    """The deployment with these clients and what they declare, each in the order of names."""
+    return replace(
+        deployment,
+        clients=MappingProxyType({name: clients[name] for name in sorted(clients)}),
+        advertisements=MappingProxyType({id: advertisements[id] for id in sorted(advertisements)}),
+        subscriptions=MappingProxyType({id: subscriptions[id] for id in sorted(subscriptions)}),
+    )
+
+
+def content_of(bodies: Mapping[Key, str]) -> str:
+    """The canonical form of the deployment that these objects make, without its version."""
+    by_kind: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
+    for key, body in bodies.items():
+        by_kind[key.kind].append((key.name, body))
+    settings = by_kind["settings"][0][1] if by_kind["settings"] else canonical(settings_as_json(Deployment().settings))
+    events = ",".join(canonical(name) for name, _ in sorted(by_kind["event"]))
+    types = ",".join(
+        (
+            f'"events":[{events}]',
+            f'"types":{_members(by_kind["type"] + by_kind["event"])}',
+            f'"units":{_members(by_kind["unit"])}',
+        )
+    )
+    return (
+        f'{{"advertisements":{_members(by_kind["advertisement"])}'
+        f',"clients":{_members(by_kind["client"])}'
+        f',"functions":{_members(by_kind["function"])}'
+        f',"settings":{settings}'
+        f',"subscriptions":{_members(by_kind["subscription"])}'
+        f',"types":{{{types}}}}}'
+    )
+
+
+def digest_of(content: str) -> str:
+    """The digest of a deployment with this content; the same as its own :attr:`Deployment.digest`."""
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _members(entries: list[tuple[str, str]]) -> str:
+    return "{" + ",".join([f"{canonical(name)}:{body}" for name, body in sorted(entries)]) + "}"
+
+
+def _set(things: dict[str, Any], name: str, thing: Any) -> None:
+    if thing is None:
+        things.pop(name, None)
+    else:
+        things[name] = thing

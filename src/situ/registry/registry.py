@@ -1,0 +1,298 @@
+"""The registry: what is declared right now, every version of it since the first, and who changed what.
+
+Changes are proposed against what is in force, checked as a whole, and stored as the next version in one transaction;
+if another writer was faster, they are proposed and checked once more, now with the database held. An invalid change
+never gets a version. Threads may share a registry.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType, TracebackType
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from situ.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
+from situ.deployment import Change, Deployment, difference
+from situ.documents import Document
+from situ.errors import Problem, SituError
+from situ.registry import store
+from situ.registry.api_changes import find, propose_added, propose_altered, propose_removed
+from situ.registry.client_changes import Declaration, propose_clients
+from situ.registry.database import Database
+from situ.registry.folder_changes import propose_folder
+from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised
+from situ.registry.proposal import Move, Proposal, State
+from situ.registry.store import Author, Recorded, Version
+from situ.registry.written import Written
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of a change: the deployment in force, and how it differs from the one before; nothing, if not at all.
+
+    ``problems`` are warnings: what is refused is raised.
+    """
+
+    deployment: Deployment
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def version(self) -> int:
+        return self.deployment.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What came of clients' declarations: the deployment in force, and what is to say about single ones."""
+
+    deployment: Deployment
+    problems: Mapping[Key, tuple[Problem, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def version(self) -> int:
+        return self.deployment.version
+
+    def refused(self, thing: Declaration) -> tuple[Problem, ...]:
+        """Why this one is not in force; empty if it is."""
+        return tuple(problem for problem in self.problems.get(key_of(thing), ()) if problem.is_error)
+
+
+class Registry:
+    """An open registry; :func:`situ.registry.open_registry` opens one."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database = database
+        self._clock = clock
+        self._state = State()
+        self._mutex = threading.RLock()
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return self._database.place
+
+    # ── what there is ──
+
+    def version(self) -> int:
+        """The version in force, 0 if nothing was ever applied. Costs one small question to the database."""
+        with self._database.reading() as connection:
+            found = store.latest(connection)
+        return found.version if found is not None else 0
+
+    def current(self) -> Deployment:
+        """What is in force. Read anew only if it changed, and then only what changed."""
+        return self._current().deployment
+
+    def at(self, version: int) -> Deployment:
+        """The deployment of any version since the first; :class:`SituError` with D112 if there is none."""
+        state = self._current()
+        if version == state.version:
+            return state.deployment
+        with self._database.reading() as connection:
+            found = store.version(connection, version)
+            if found is None:
+                remedy = f"It has versions 1 to {state.version}." if state.version else "Run `situ apply` first."
+                raise SituError(UNKNOWN_DEPLOYMENT(place=self.place, version=version, remedy=remedy))
+            objects = store.objects_at(connection, version)
+        bodies = {key: each.body for key, each in objects.items()}
+        with self._intact(found, content_of(bodies)):
+            return deployment_of(bodies, version)
+
+    def versions(self, limit: int | None = None) -> tuple[Version, ...]:
+        """The deployments, newest first."""
+        with self._database.reading() as connection:
+            return tuple(store.versions(connection, limit))
+
+    def objects(self, kind: Kind | None = None) -> tuple[Object, ...]:
+        """What is declared, in the order of kinds and names."""
+        found = self._current().objects.values()
+        return tuple(sorted((each for each in found if kind in (None, each.kind)), key=lambda each: each.key))
+
+    def find(self, kind: Kind, name: str) -> Object:
+        """One object; :class:`SituError` with D108 if there is none of this name."""
+        return find(self._current(), Key(kind, name))
+
+    def changes(self, limit: int = 100, *, kind: Kind | None = None, name: str = "") -> tuple[Recorded, ...]:
+        """Who changed what, newest first; of one object if it is named."""
+        with self._database.reading() as connection:
+            return tuple(store.changes(connection, limit=limit, key=Key(kind, name) if kind is not None else None))
+
+    # ── changes ──
+
+    def plan(self, folder: Deployment) -> tuple[Change, ...]:
+        """What :meth:`apply` would change; raises what it would raise."""
+        state = self._current()
+        return difference(_before(state), propose_folder(state, folder, {}).deployment)
+
+    def apply(
+        self, folder: Deployment, who: str, reason: str = "", *, written: Mapping[Key, Written] = MappingProxyType({})
+    ) -> Applied:
+        """Put what the folder declares in force in place of what it declared before; what others declared stays."""
+        old, new, _ = self._change(lambda state: _alone(propose_folder(state, folder, written)), who, reason)
+        return Applied(deployment=new.deployment, changes=_difference(old, new))
+
+    def declare(
+        self,
+        declared: Iterable[Declaration] = (),
+        *,
+        withdraw: Iterable[Declaration] = (),
+        who: str,
+        reason: str = "",
+    ) -> Declared:
+        """What clients declare and withdraw themselves, of any number of clients, as one version.
+
+        Each is judged by itself and refused by itself. What is declared the same already is no change, whoever
+        declared it.
+        """
+        declared, withdraw = tuple(declared), tuple(withdraw)
+
+        def propose(state: State) -> tuple[Proposal, Mapping[Key, tuple[Problem, ...]]]:
+            judged = propose_clients(self._applied(state), declared, withdraw)
+            return judged.proposal, judged.said
+
+        _, new, said = self._change(propose, who, reason)
+        return Declared(deployment=new.deployment, problems=MappingProxyType(dict(said)))
+
+    def withdraw(self, withdrawn: Iterable[Declaration], *, who: str, reason: str = "") -> Declared:
+        """What clients no longer declare; what is not there any more is no change."""
+        return self.declare((), withdraw=withdrawn, who=who, reason=reason)
+
+    def add(self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "") -> Applied:
+        """A new object, as a document in the syntax of the project's files declares it."""
+        return self._single(lambda state: propose_added(state, Key(kind, name), document), who, reason)
+
+    def alter(self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "") -> Applied:
+        """Another body for an object that :meth:`add` made."""
+        return self._single(lambda state: propose_altered(state, Key(kind, name), document), who, reason)
+
+    def remove(self, kind: Kind, name: str, *, who: str, reason: str = "") -> Applied:
+        """Take out what :meth:`add` made or a client left behind."""
+        return self._single(lambda state: (propose_removed(state, Key(kind, name)), ()), who, reason)
+
+    # ── how a change is made ──
+
+    def _single(
+        self, propose: Callable[[State], tuple[Proposal, tuple[Problem, ...]]], who: str, reason: str
+    ) -> Applied:
+        old, new, problems = self._change(lambda state: propose(self._applied(state)), who, reason)
+        return Applied(deployment=new.deployment, changes=_difference(old, new), problems=problems)
+
+    def _change(self, propose: Callable[[State], tuple[Proposal, T]], who: str, reason: str) -> tuple[State, State, T]:
+        """The states before and after, and what the proposer had to say."""
+        with self._mutex:
+            old = self._current()
+            proposal, said = propose(old)
+            if not proposal.moves:
+                return old, old, said
+            with self._database.writing() as connection:
+                now = self._read(connection, old)
+                if now is not old:
+                    old = now
+                    proposal, said = propose(old)
+                if not proposal.moves:
+                    return old, old, said
+                new = self._next(connection, old, proposal, Author(who=who, at=self._clock(), reason=reason))
+            self._state = new
+            return old, new, said
+
+    def _next(self, connection: Connection, old: State, proposal: Proposal, author: Author) -> State:
+        number = old.version + 1
+        versions = store.next_versions(connection, [key for key, move in proposal.moves.items() if move is not None])
+        moves = {
+            key: None if move is None else _object(key, move, versions[key]) for key, move in proposal.moves.items()
+        }
+        objects = _with_moves(old.objects, moves)
+        digest = digest_of(content_of({key: each.body for key, each in objects.items()}))
+        store.write_next(connection, number, digest, old.objects, moves, author)
+        return State(version=number, digest=digest, objects=objects, deployment=proposal.deployment.at_version(number))
+
+    def _applied(self, state: State) -> State:
+        if state.version == 0:
+            raise SituError(NOTHING_APPLIED(place=self.place))
+        return state
+
+    # ── what is in force, kept in memory ──
+
+    def _current(self) -> State:
+        with self._mutex:
+            with self._database.reading() as connection:
+                self._state = self._read(connection, self._state)
+            return self._state
+
+    def _read(self, connection: Connection, known: State) -> State:
+        """The state in force; the known one itself if that is it."""
+        found = store.latest(connection)
+        if found is None:
+            return known if known.version == 0 else State()
+        if (found.version, found.digest) == (known.version, known.digest):
+            return known
+        if found.version <= known.version:  # another database has been put in its place
+            known = State()
+        begun, ended = store.changed_between(connection, known.version, found.version)
+        changed: dict[Key, Object | None] = {**dict.fromkeys(ended), **begun}
+        objects = _with_moves(known.objects, changed)
+        bodies = {key: each.body for key, each in objects.items()}
+        with self._intact(found, content_of(bodies)):
+            deployment = revised(known.deployment, bodies, changed, found.version)
+        return State(version=found.version, digest=found.digest, objects=objects, deployment=deployment)
+
+    @contextmanager
+    def _intact(self, stored: Version, content: str) -> Iterator[None]:
+        """What was read is what was stored, and this release can make a deployment of it."""
+        if digest_of(content) != stored.digest:
+            raise self._damaged(stored.version, "its digest is another")
+        try:
+            yield
+        except ValueError as error:
+            raise self._damaged(stored.version, str(error)) from error
+
+    def _damaged(self, version: int, reason: str) -> SituError:
+        remedy = "Put a back-up of the registry in its place."
+        return SituError(DEPLOYMENT_DAMAGED(version=version, place=self.place, reason=reason, remedy=remedy))
+
+
+def _object(key: Key, move: Move, version: int) -> Object:
+    file, text = move.written
+    return Object(key=key, version=version, body=move.body, origin=move.origin, text=text, file=file)
+
+
+def _with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
+    result = dict(objects)
+    for key, after in moves.items():
+        if after is None:
+            result.pop(key, None)
+        else:
+            result[key] = after
+    return MappingProxyType(result)
+
+
+def _alone(proposal: Proposal) -> tuple[Proposal, None]:
+    return proposal, None
+
+
+def _before(state: State) -> Deployment | None:
+    return state.deployment if state.version else None
+
+
+def _difference(old: State, new: State) -> tuple[Change, ...]:
+    return () if old is new else difference(_before(old), new.deployment)

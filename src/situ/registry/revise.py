@@ -1,0 +1,116 @@
+"""A deployment and changes to it → the deployment that would follow, with everything that is wrong about it.
+
+Only what is new, and what depends on types or functions that are other than before, is checked: the rest was checked
+when it came. Nothing is stored here, and it is not known whose the changes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from situ.deployment import Deployment
+from situ.documents import Document
+from situ.errors import Problem, Problems
+from situ.expr.definitions import functions_as_json, load_functions
+from situ.expr.faults import NO_FAULTS, find_faults
+from situ.registry.affected import Affected
+from situ.registry.objects import Key, key_of, with_clients
+from situ.registry.written import client_document, functions_document, placed, types_document
+from situ.subscription import Advertisement, Clients, Subscription, load_clients
+from situ.types.load import load_types
+
+_STORED = "registry"
+"""What the file is called in problems of what the registry holds already."""
+
+_SCHEMA_KINDS = ("unit", "type", "event", "function")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """What is declared anew, in the syntax of the project's files."""
+
+    types: tuple[Document, ...] = ()
+    functions: tuple[Document, ...] = ()
+    clients: tuple[Document, ...] = ()
+
+
+def revise(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
+    """The base without what is removed and with what is added. With errors in ``problems`` it must not be used."""
+    schema = _with_schema(base, removed, added, problems)
+    loaded = load_clients(
+        added.clients, schema.types, schema.definitions, problems, limits=schema.settings.expression_limits
+    )
+    kept = _without(base, removed)
+    check_again(schema, affected_by(base, schema, kept), problems)
+    return with_clients(
+        schema,
+        {**kept.clients, **loaded.clients},
+        {**kept.advertisements, **loaded.advertisements},
+        {**kept.subscriptions, **loaded.subscriptions},
+    )
+
+
+def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tuple[Clients, tuple[Problem, ...]]:
+    """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say."""
+    problems = Problems()
+    loaded = load_clients(
+        [client_document(key_of(thing), thing.as_json())],
+        deployment.types,
+        deployment.definitions,
+        problems,
+        limits=deployment.settings.expression_limits,
+    )
+    return loaded, tuple(map(placed, problems))
+
+
+def affected_by(old: Deployment, new: Deployment, things: Clients) -> list[Advertisement | Subscription]:
+    """Of what clients declare in ``things``, right in the old deployment, what the new one can make wrong."""
+    affected = Affected(old, new)
+    if not affected:
+        return []
+    return [
+        *(each for each in things.advertisements.values() if affected.advertisement(each)),
+        *(each for each in things.subscriptions.values() if affected.subscription(each)),
+    ]
+
+
+def check_again(deployment: Deployment, things: Iterable[Advertisement | Subscription], problems: Problems) -> None:
+    """Note what is wrong with these in this deployment. Warnings were given when they were declared."""
+    for thing in things:
+        problems.extend(problem for problem in load_one(thing, deployment)[1] if problem.is_error)
+
+
+def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
+    """Units, types and functions; the base itself if none of them changes."""
+    touched = {kind: {key.name for key in removed if key.kind == kind} for kind in _SCHEMA_KINDS}
+    if not (any(touched.values()) or added.types or added.functions):
+        return base
+    types, faults = base.types, NO_FAULTS
+    if added.types or touched["unit"] or touched["type"] or touched["event"]:
+        gone = touched["type"] | touched["event"]
+        names = [type.name for type in base.types.declared if type.name not in gone]
+        units = [label for label in base.types.units.labels if label not in touched["unit"]]
+        documents = _some(types_document(base.types, names, units, _STORED), bool(names or units), added.types)
+        types = load_types(documents, problems)
+        faults = find_faults(documents, types) if problems.errors else NO_FAULTS
+    bodies = functions_as_json(base.functions)
+    kept = {name: body for name, body in bodies.items() if name not in touched["function"]}
+    documents = _some(functions_document(kept, _STORED), bool(kept), added.functions)
+    functions = load_functions(documents, types, problems, limits=base.settings.expression_limits, faults=faults)
+    return replace(base, types=types, functions=functions.defined)
+
+
+def _some(stored: Document, is_any: bool, added: Sequence[Document]) -> tuple[Document, ...]:
+    return (stored, *added) if is_any else tuple(added)
+
+
+def _without(base: Deployment, removed: Collection[Key]) -> Clients:
+    gone = {
+        kind: {key.name for key in removed if key.kind == kind} for kind in ("client", "advertisement", "subscription")
+    }
+    return Clients(
+        clients={name: each for name, each in base.clients.items() if name not in gone["client"]},
+        advertisements={id: each for id, each in base.advertisements.items() if id not in gone["advertisement"]},
+        subscriptions={id: each for id, each in base.subscriptions.items() if id not in gone["subscription"]},
+    )

@@ -1,0 +1,211 @@
+"""Objects and deployments as rows: what a deployment holds, what changed since another, and writing the next one.
+
+Every function works inside a transaction of its caller. Checks nothing: what is written here was judged before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select, tuple_, update
+
+from situ.registry.objects import Key, Object
+from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, OBJECT
+
+_CHUNK = 300  # how many names fit into one statement, whatever the database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A deployment that the registry holds, and since when."""
+
+    version: int
+    digest: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Who changed what when: an object from one of its versions to another, with a new deployment. None: not there."""
+
+    at: datetime
+    who: str
+    deployment: int
+    key: Key
+    before: int | None
+    after: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who changes something, when and why."""
+
+    who: str
+    at: datetime
+    reason: str = ""
+
+
+def latest(connection: Connection) -> Version | None:
+    """The newest deployment."""
+    return next(iter(versions(connection, 1)), None)
+
+
+def versions(connection: Connection, limit: int | None = None) -> list[Version]:
+    """The deployments, newest first."""
+    asked = select(DEPLOYMENT.c.version, DEPLOYMENT.c.digest, DEPLOYMENT.c.at).order_by(DEPLOYMENT.c.version.desc())
+    rows = connection.execute(asked if limit is None else asked.limit(limit))
+    return [Version(version=row.version, digest=row.digest, at=row.at) for row in rows]
+
+
+def version(connection: Connection, number: int) -> Version | None:
+    asked = select(DEPLOYMENT.c.version, DEPLOYMENT.c.digest, DEPLOYMENT.c.at).where(DEPLOYMENT.c.version == number)
+    row = connection.execute(asked).one_or_none()
+    return None if row is None else Version(version=row.version, digest=row.digest, at=row.at)
+
+
+def objects_at(connection: Connection, number: int) -> dict[Key, Object]:
+    """What the deployment of this version holds."""
+    return _objects(connection, _held().where(_holds(number)))
+
+
+def changed_between(connection: Connection, base: int, number: int) -> tuple[dict[Key, Object], set[Key]]:
+    """What the second deployment holds that the first did not, and which objects of the first are gone or replaced."""
+    begun = _objects(connection, _held().where(and_(_holds(number), DEPLOYMENT_OBJECT.c.first > base)))
+    span = DEPLOYMENT_OBJECT.c
+    ended = select(span.kind, span.name).where(span.first <= base, span.ended > base, span.ended <= number)
+    return begun, {Key(row.kind, row.name) for row in connection.execute(ended)}
+
+
+def changes(connection: Connection, *, limit: int, key: Key | None = None) -> list[Recorded]:
+    """The latest changes, newest first; of one object, or of all."""
+    asked = select(CHANGE).order_by(CHANGE.c.id.desc()).limit(limit)
+    if key is not None:
+        asked = asked.where(CHANGE.c.kind == key.kind, CHANGE.c.name == key.name)
+    return [
+        Recorded(
+            at=row.at,
+            who=row.who,
+            deployment=row.deployment,
+            key=Key(row.kind, row.name),
+            before=row.from_version,
+            after=row.to_version,
+            reason=row.reason,
+        )
+        for row in connection.execute(asked)
+    ]
+
+
+def next_versions(connection: Connection, keys: Sequence[Key]) -> dict[Key, int]:
+    """The version that each of these objects gets next; names that were used before go on counting."""
+    highest: dict[Key, int] = {}
+    for some in _chunks(keys):
+        asked = (
+            select(OBJECT.c.kind, OBJECT.c.name, func.max(OBJECT.c.version))
+            .where(tuple_(OBJECT.c.kind, OBJECT.c.name).in_([tuple(key) for key in some]))
+            .group_by(OBJECT.c.kind, OBJECT.c.name)
+        )
+        highest.update((Key(kind, name), most) for kind, name, most in connection.execute(asked))
+    return {key: highest.get(key, 0) + 1 for key in keys}
+
+
+def write_next(
+    connection: Connection,
+    number: int,
+    digest: str,
+    before: Mapping[Key, Object],
+    moves: Mapping[Key, Object | None],
+    author: Author,
+) -> None:
+    """Store a deployment that differs from the one before it by these moves: objects with new versions, or None."""
+    connection.execute(
+        DEPLOYMENT.insert(), {"version": number, "digest": digest, "at": author.at, "epoch": 0, "root_version": 0}
+    )
+    ended = [key for key in moves if key in before]
+    for some in _chunks(ended):
+        connection.execute(
+            update(DEPLOYMENT_OBJECT)
+            .where(
+                tuple_(DEPLOYMENT_OBJECT.c.kind, DEPLOYMENT_OBJECT.c.name).in_([tuple(key) for key in some]),
+                DEPLOYMENT_OBJECT.c.ended.is_(None),
+            )
+            .values(ended=number)
+        )
+    gone = next_versions(connection, [key for key, after in moves.items() if after is None])
+    connection.execute(OBJECT.insert(), [_row(key, before.get(key), after, gone) for key, after in moves.items()])
+    held = [
+        {"kind": key.kind, "name": key.name, "version": after.version, "first": number, "ended": None}
+        for key, after in moves.items()
+        if after is not None
+    ]
+    if held:
+        connection.execute(DEPLOYMENT_OBJECT.insert(), held)
+    recorded = [
+        {
+            "at": author.at,
+            "who": author.who,
+            "deployment": number,
+            "kind": key.kind,
+            "name": key.name,
+            "from_version": before[key].version if key in before else None,
+            "to_version": after.version if after is not None else None,
+            "reason": author.reason,
+        }
+        for key, after in moves.items()
+    ]
+    connection.execute(CHANGE.insert(), recorded)
+
+
+def _row(key: Key, before: Object | None, after: Object | None, gone: Mapping[Key, int]) -> dict[str, Any]:
+    if after is None:  # a version of its own says that it was removed
+        origin = before.origin if before is not None else ""
+        row = {"version": gone[key], "body": "", "text": "", "file": "", "origin": origin, "state": "removed"}
+    else:
+        row = {
+            "version": after.version,
+            "body": after.body,
+            "text": after.text,
+            "file": after.file,
+            "origin": after.origin,
+            "state": "active",
+        }
+    return {"kind": key.kind, "name": key.name, **row}
+
+
+def _held() -> Select[Any]:
+    return select(OBJECT).join(
+        DEPLOYMENT_OBJECT,
+        and_(
+            DEPLOYMENT_OBJECT.c.kind == OBJECT.c.kind,
+            DEPLOYMENT_OBJECT.c.name == OBJECT.c.name,
+            DEPLOYMENT_OBJECT.c.version == OBJECT.c.version,
+        ),
+    )
+
+
+def _holds(number: int) -> Any:
+    span = DEPLOYMENT_OBJECT.c
+    return and_(span.first <= number, or_(span.ended.is_(None), span.ended > number))
+
+
+def _objects(connection: Connection, asked: Select[Any]) -> dict[Key, Object]:
+    return {each.key: each for each in map(_object, connection.execute(asked))}
+
+
+def _object(row: Row[Any]) -> Object:
+    return Object(
+        key=Key(row.kind, row.name),
+        version=row.version,
+        body=row.body,
+        origin=row.origin,
+        text=row.text,
+        file=row.file,
+    )
+
+
+def _chunks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    for start in range(0, len(keys), _CHUNK):
+        yield keys[start : start + _CHUNK]

@@ -1,0 +1,123 @@
+"""Objects in documents: which ones a file of the project declares, and the document that declares one again.
+
+The syntax is that of the project's files, so what is shown can be written back. Whether a declaration is right is for
+the loaders to say; here only its name is looked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from situ.deployment import Deployment
+from situ.documents import Document, Limits, Mapping, Node, parse_json, parse_yaml
+from situ.errors import Problem
+from situ.registry.objects import SETTINGS, Key, Kind, Object
+from situ.types.print import print_types
+from situ.types.table import Types
+from situ.units import Units
+
+_LIMITS = Limits(size=256 * 1024 * 1024, nodes=20_000_000)
+"""What the registry holds was let in piece by piece, and may be more than one file could be."""
+
+_SECTIONS: tuple[tuple[str, Kind], ...] = (
+    ("units", "unit"),
+    ("types", "type"),
+    ("events", "event"),
+    ("functions", "function"),
+    ("clients", "client"),
+)
+_BELOW: tuple[tuple[str, Kind], ...] = (("advertisements", "advertisement"), ("subscriptions", "subscription"))
+
+
+class Written(NamedTuple):
+    """Where an object stands, and the text of it there."""
+
+    file: str
+    text: str
+
+
+NOWHERE = Written("", "")
+
+
+def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
+    """The objects that a document declares, whatever else is wrong with it."""
+    root = document.root
+    if not isinstance(root, Mapping):
+        return
+    if document.file == SETTINGS:
+        yield Key("settings", SETTINGS), Written(document.file, root.source.text)
+        return
+    for section, kind in _SECTIONS:
+        for name, node, written in _entries(root.get(section), document.file):
+            yield Key(kind, name.partition("(")[0].strip()), written
+            if kind == "client" and isinstance(node, Mapping):
+                for below, inner in _BELOW:
+                    for part, _, text in _entries(node.get(below), document.file):
+                        yield Key(inner, f"{name}/{part}"), text
+
+
+def _entries(node: Node | None, file: str) -> Iterator[tuple[str, Node, Written]]:
+    if isinstance(node, Mapping):
+        for key, value in node.entries:
+            yield key.text, value, Written(file, node.source.text[key.start : value.end].rstrip())
+
+
+# ── back into documents ───────────────────────────────────────────────────────────────────────────
+
+
+def client_document(key: Key, body: Any) -> Document:
+    """The document that declares one client, advertisement or subscription; its body is all of the second line."""
+    client, _, name = key.name.partition("/")
+    before, after = f'{{"clients":{{{_quoted(client)}:', "}}"
+    if key.kind != "client":
+        before, after = f'{before}{{"{key.kind}s":{{{_quoted(name)}:', "}}" + after
+    return parse_json(f"{before}\n{json.dumps(body, ensure_ascii=False)}\n{after}", str(key))
+
+
+def placed(problem: Problem) -> Problem:
+    """A problem of a document from :func:`client_document`, with its body as the first line."""
+    place = problem.location
+    return problem if place is None else replace(problem, location=replace(place, line=max(1, place.line - 1)))
+
+
+def types_document(types: Types, names: Iterable[str], units: Iterable[str], file: str) -> Document:
+    """These types and units of a table, as a file of ``types/`` declares them."""
+    return parse_yaml(print_types(_part(types, names, units)), file, _LIMITS)
+
+
+def functions_document(bodies: dict[str, Any], file: str) -> Document:
+    return parse_json(json.dumps({"functions": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
+
+
+def as_yaml(each: Object, deployment: Deployment) -> str:
+    """One object as a file of the project that declares only it."""
+    import yaml
+
+    if each.kind in ("type", "event"):
+        return print_types(_part(deployment.types, [each.name], ()))
+    if each.kind == "unit":
+        return print_types(_part(deployment.types, (), [each.name]))
+    value = each.value
+    if each.kind == "function":
+        value = {"functions": {each.name: value}}
+    elif each.kind != "settings":
+        client, _, name = each.name.partition("/")
+        value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else {}}}
+    text: str = yaml.safe_dump({"version": 1, **value}, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def _part(types: Types, names: Iterable[str], units: Iterable[str]) -> Types:
+    wanted = set(names)
+    return Types(
+        types={name: type for name, type in types.types.items() if name in wanted},
+        events=frozenset(wanted & types.events),
+        units=Units({label: types.units.labels[label] for label in units}),
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
