@@ -73,6 +73,10 @@ class Stored:
     redelivered: bool = False
     """Handed to its reader before, which did not acknowledge it."""
 
+    @property
+    def id(self) -> str:
+        return self.headers.get(ID, "")
+
 
 def position(seq: int, place: int = 0) -> int:
     """The position in the log of an event in the message of this sequence."""
