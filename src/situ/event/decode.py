@@ -43,7 +43,7 @@ def decode_event(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = Tr
     ``marked`` says that the event comes from Situ itself: its marks are read. What clients send is read without, and
     then goes through :func:`situ.event.ingress.accept`.
     """
-    return _event(read_json(to_text(raw, limits.event), limits.depth), marked)
+    return event_of(read_json(to_text(raw, limits.event), limits.depth), marked)
 
 
 def decode_batch(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = True) -> tuple[Event | Refused, ...]:
@@ -81,12 +81,12 @@ def _event_or_refused(text: str, limits: Limits, marked: bool) -> Event | Refuse
     try:
         if len(text) * 4 > limits.event:
             to_text(text, limits.event)
-        return _event(read_json(text, limits.depth), marked)
+        return event_of(read_json(text, limits.depth), marked)
     except SituError as error:
         return Refused(text, error.problems)
 
 
-def _event(attributes: Any, marked: bool) -> Event:
+def event_of(attributes: Any, marked: bool) -> Event:
     """The event that these attributes make; they are ours to take apart."""
     if type(attributes) is not dict:
         raise SituError(_fault("the text", f"is {describe(attributes)}", "An event is a JSON object: {…}."))
@@ -185,7 +185,7 @@ def _confidence(value: Any, faults: list[Problem]) -> float | None:
     match = _PERCENT.fullmatch(value.strip()) if type(value) is str else None
     number = float(match[1]) if match else value
     if type(number) in (int, float) and 0 <= number <= 100:
-        return float(number)
+        return float(number) + 0.0  # zero has no sign
     faults.append(_fault("confidence", _found(value), 'It is a number from 0 to 100, in percent: "97.5".'))
     return None
 

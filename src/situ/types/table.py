@@ -30,6 +30,7 @@ from situ.types.model import (
     geographic,
 )
 from situ.types.order import dependency_order
+from situ.types.reserved import RESERVED_EVENTS
 from situ.types.syntax import DecimalRef, ListRef, NameRef, TypeRef, format_type, parse_type
 from situ.units import NO_UNIT, Units, UnknownUnit
 
@@ -78,11 +79,11 @@ class Types:
         return tuple(type for name, type in self.types.items() if built_in().get(name) != type)
 
     def get(self, name: str) -> Type | None:
-        return self.types.get(name) or PRIMITIVES.get(name)
+        return self.types.get(name) or PRIMITIVES.get(name) or RESERVED_EVENTS.get(name)
 
     def event(self, name: str) -> Struct | None:
-        """The event type of that name."""
-        found = self.types.get(name) if name in self.events else None
+        """The event type of that name: a declared one, or one of Situ's own."""
+        found = self.types.get(name) if name in self.events else RESERVED_EVENTS.get(name)
         return found if isinstance(found, Struct) else None
 
     def subtypes(self, type: Type) -> tuple[Type, ...]:

@@ -1,0 +1,72 @@
+"""Instants as microseconds since 1970 and as text, fast.
+
+Engines hold times as numbers. Of the texts only the usual form is read here, in UTC with at most six digits behind the
+point; what is written otherwise is left to :func:`situ.types.scalars.read_timestamp`, which knows all forms.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from situ.types.scalars import Unfit, read_timestamp
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND = 1_000_000
+_SHORTEST = len("2026-11-01T08:30:00Z")
+_POINT = _SHORTEST - 1
+_LONGEST = _SHORTEST + len(".123456")
+
+
+def microseconds(instant: datetime) -> int:
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def instant_at(time: int) -> datetime:
+    """The instant so many microseconds after 1970."""
+    return _EPOCH + timedelta(microseconds=time)
+
+
+def print_instant(time: int) -> str:
+    """The same text as :func:`situ.types.scalars.print_timestamp` gives."""
+    seconds, fraction = divmod(time, _SECOND)
+    return f"{_print_second(seconds)}.{fraction:06d}Z" if fraction else f"{_print_second(seconds)}Z"
+
+
+def read_instant(text: str) -> int | None:
+    """The instant, if it is written in the usual form."""
+    length = len(text)
+    if length == _SHORTEST:
+        return _read_second(text[:_POINT]) if text[_POINT] == "Z" else None
+    if not _SHORTEST + 2 <= length <= _LONGEST or text[_POINT] != "." or text[-1] != "Z":
+        return None
+    digits = text[_SHORTEST:-1]
+    if not digits.isdecimal() or not digits.isascii():
+        return None
+    second = _read_second(text[:_POINT])
+    return None if second is None else second + int(digits.ljust(6, "0"))
+
+
+def canonical_instant(text: str) -> str | None:
+    """The canonical text of an instant, if it is written in the usual form."""
+    time = read_instant(text)
+    if time is None:
+        return None
+    return text if len(text) == _SHORTEST and text[10] == "T" else print_instant(time)
+
+
+# Events come in the order of time, more or less: the same second is read and printed many times over.
+
+
+@lru_cache(maxsize=8192)
+def _print_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+
+
+@lru_cache(maxsize=8192)
+def _read_second(text: str) -> int | None:
+    try:
+        return microseconds(read_timestamp(text + "Z"))
+    except Unfit:
+        return None

@@ -1,0 +1,189 @@
+"""Rows as text: the line of an event in the root log and in deliveries, and the line of a dead letter.
+
+A line is the event in CloudEvents JSON, compact, its data last. Lines are written once and read by engines and clients
+of Situ only, so reading trusts them: what clients send goes through :mod:`situ.event.intake` instead.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import msgspec
+
+from situ.event.encode import print_percent
+from situ.event.instants import microseconds, print_instant, read_instant
+from situ.event.row import Bad, Row
+from situ.types.reserved import DEAD_LETTER
+from situ.types.scalars import read_timestamp
+
+MOST_OTHERS = 20
+"""Further errors that a dead letter names."""
+
+
+class _Line(msgspec.Struct, gc=False):
+    id: str
+    source: str
+    type: str
+    time: str
+    situkey: str
+    siturecv: str
+    data: msgspec.Raw
+    confidence: str = ""
+    situad: str = ""
+    situcontext: str = "root"
+    situpos: str = ""
+
+
+class _Written(msgspec.Struct, gc=False):
+    """The same, in the order in which it is written."""
+
+    specversion: str
+    id: str
+    source: str
+    type: str
+    time: str
+    confidence: str | msgspec.UnsetType
+    situkey: str
+    situad: str | msgspec.UnsetType
+    situcontext: str | msgspec.UnsetType
+    siturecv: str
+    situpos: str
+    data: msgspec.Raw
+
+
+class _DeadLetter(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+    """The data of :data:`situ.types.reserved.DEAD_LETTER`, in declared order."""
+
+    code: str
+    stage: str
+    path: str
+    message: str
+    hint: str
+    others: list[str] = []
+    key: str
+    ad: str
+    context: str
+    plan: str = ""
+    encoding: str = ""
+    size: int = -1
+    original: str
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Line).decode
+_START = b'{"specversion":"1.0",'
+_FIRST = b'"id":'
+_NEXT = b',"id":'
+
+
+def encode_row(row: Row) -> bytes:
+    """The line of an event."""
+    line = _encode(
+        _Written(
+            "1.0",
+            row.id,
+            row.source,
+            row.type,
+            print_instant(row.time),
+            msgspec.UNSET if row.confidence is None else print_percent(row.confidence),
+            f"{row.client}.{row.incarnation}.{row.seq}",
+            row.ad or msgspec.UNSET,
+            row.context if row.context != "root" else msgspec.UNSET,
+            print_instant(row.recv),
+            str(row.pos),
+            msgspec.Raw(row.data),
+        )
+    )
+    # Foreign attributes stand where they are found again without looking at the rest.
+    return b"%s%s,%s" % (_START, row.ext.encode(), line[len(_START) :]) if row.ext else line
+
+
+def decode_line(line: bytes, *, pos: int | None = None) -> Row:
+    """The row whose line this is. ``pos`` is its position if the line does not say."""
+    read = _decode(line)
+    ext = ""
+    if not line.startswith(_FIRST, len(_START)):
+        # No text inside the attributes before can look like this: its quotes would be escaped.
+        ext = line[len(_START) : line.index(_NEXT)].decode()
+    client, incarnation, seq = read.situkey.rsplit(".", 2)
+    return Row(
+        int(read.situpos) if read.situpos else pos or 0,
+        client,
+        int(incarnation),
+        int(seq),
+        read.situcontext,
+        _time(read.siturecv),
+        read.id,
+        read.source,
+        read.type,
+        _time(read.time),
+        read.situad,
+        float(read.confidence) if read.confidence else None,
+        ext,
+        bytes(read.data),
+    )
+
+
+def _time(text: str) -> int:
+    found = read_instant(text)
+    return microseconds(read_timestamp(text)) if found is None else found
+
+
+def dead_letter(bad: Bad, now: int, *, plan: str = "") -> bytes:
+    """The line of the ``situ.deadletter`` event that says why an event went no further.
+
+    Its client is derived from that of the event, so that whoever sent it can be told, which it would not be of its own
+    events; id and key follow from the event's key, so that a repetition is known as one.
+    """
+    (code, path, message, hint), *others = bad.errors
+    encoding = ""
+    try:
+        original = bad.original.decode()
+    except UnicodeDecodeError:
+        original, encoding = base64.b64encode(bad.original).decode("ascii"), "base64"
+    letter = _DeadLetter(
+        code=code,
+        stage=bad.stage,
+        path=path,
+        message=message,
+        hint=hint,
+        key=bad.key,
+        ad=bad.ad,
+        context=bad.context,
+        original=original,
+        others=[f"{code}: {message}" for code, _, message, _ in others[:MOST_OTHERS]],
+        plan=plan,
+        encoding=encoding,
+        size=-1 if bad.size is None else bad.size,
+    )
+    client = dead_client(bad.client)
+    return encode_row(
+        Row(
+            pos=bad.pos,
+            client=client,
+            incarnation=bad.incarnation,
+            seq=bad.seq,
+            context="root",
+            recv=bad.recv,
+            id=f"{bad.key}.{bad.stage}",
+            source=f"{client}/{bad.stage}",
+            type=DEAD_LETTER.name,
+            time=now,
+            ad="",
+            confidence=None,
+            ext="",
+            data=_encode(letter),
+        )
+    )
+
+
+_LONGEST_CLIENT = 64
+
+
+def dead_client(client: str) -> str:
+    """The client as which dead letters of this one are published."""
+    name = f"dead-{client}"
+    if len(name) <= _LONGEST_CLIENT:
+        return name
+    return f"dead-{hashlib.sha256(client.encode()).hexdigest()[:32]}"

@@ -1,0 +1,82 @@
+"""Rows: an event inside an engine, between the stage that decodes it and the one that delivers it.
+
+A row has the key of its event, the envelope taken apart, and the data as canonical text of its type: what a stage
+needs of the data it reads from that. What could not become a row, or not stay one, is :class:`Bad`, with everything
+that is wrong with it. Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from situ.errors import Problem
+
+Error = tuple[str, str, str, str]
+"""Code, path in the data, message, hint."""
+
+
+class Row(msgspec.Struct, gc=False):
+    """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
+    JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none."""
+
+    pos: int
+    client: str
+    incarnation: int
+    seq: int
+    context: str
+    recv: int
+    id: str
+    source: str
+    type: str
+    time: int
+    ad: str
+    confidence: float | None
+    ext: str
+    data: bytes
+
+    @property
+    def key(self) -> str:
+        return f"{self.client}.{self.incarnation}.{self.seq}"
+
+
+class Bad(msgspec.Struct, gc=False):
+    """An event that cannot go on: where it came from, in which stage it failed, why, and what was sent.
+
+    ``size`` is that of the whole original where only its beginning is kept.
+    """
+
+    pos: int
+    client: str
+    incarnation: int
+    seq: int
+    context: str
+    recv: int
+    ad: str
+    stage: str
+    errors: tuple[Error, ...]
+    original: bytes
+    size: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.client}.{self.incarnation}.{self.seq}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the events of a message come from: key and position of the first, which the others follow without gap."""
+
+    client: str
+    incarnation: int
+    seq: int
+    received: int
+    pos: int
+    context: str = "root"
+
+
+def errors_of(problems: Iterable[Problem]) -> tuple[Error, ...]:
+    """The problems as an event carries them on its way to the dead letters."""
+    return tuple((each.code.code, str(each.values.get("path", "")), each.message, each.hint) for each in problems)

@@ -1,0 +1,87 @@
+"""Stamp: under which advertisement an event was published, and whether it may be.
+
+Nobody publishes what he did not announce: the advertisement is the client's own (R002) and the event of its type or one
+below it (R003). A client that does not say which gets the only one that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
+from situ.errors import Problem
+from situ.event.lines import encode_row
+from situ.event.row import Bad, Row, errors_of
+from situ.subscription.model import Advertisement
+from situ.types.model import supertypes
+from situ.types.table import Types
+
+STAGE = "stamp"
+_MOST_REMEMBERED = 100_000
+_MOST_NAMED = 5
+
+
+class Stamp:
+    """The advertisements of one deployment; knows the answer for (client, type, advertisement) once it was asked."""
+
+    def __init__(self, types: Types, advertisements: Mapping[str, Advertisement]) -> None:
+        self._types = types
+        self._advertisements = advertisements
+        self._of_client: dict[str, list[Advertisement]] = {}
+        for each in advertisements.values():
+            self._of_client.setdefault(each.client, []).append(each)
+        self._known: dict[tuple[str, str, str], str | Problem] = {}
+
+    def stamp(self, row: Row) -> Row | Bad:
+        """The row with its advertisement, or why it has none."""
+        asked = (row.client, row.type, row.ad)
+        found = self._known.get(asked)
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[asked] = self._find(*asked)
+        if isinstance(found, str):
+            row.ad = found
+            return row
+        return Bad(
+            pos=row.pos,
+            client=row.client,
+            incarnation=row.incarnation,
+            seq=row.seq,
+            context=row.context,
+            recv=row.recv,
+            ad=row.ad,
+            stage=STAGE,
+            errors=errors_of([found]),
+            original=encode_row(row),
+        )
+
+    def _find(self, client: str, type: str, ad: str) -> str | Problem:
+        if ad:
+            return self._check(client, type, ad)
+        fitting = sorted(each.id for each in self._of_client.get(client, ()) if self._fits(type, each.type))
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            named = ", ".join(f"`{id}`" for id in fitting[:_MOST_NAMED])
+            reason = f"has several advertisements for `{type}`: {named}"
+            remedy = "Say which one in the attribute `situad`."
+        else:
+            reason = f"has not advertised events of type `{type}`"
+            remedy = "Advertise the type first, in a file of clients/ or through the client library."
+        return NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy)
+
+    def _check(self, client: str, type: str, ad: str) -> str | Problem:
+        declared = self._advertisements.get(ad)
+        if declared is None or declared.client != client:
+            reason = f"has no advertisement `{ad[:140]}`"
+            own = sorted(each.id for each in self._of_client.get(client, ()))[:_MOST_NAMED]
+            remedy = f"It has {', '.join(own)}." if own else "Advertise the type first."
+            return NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy)
+        if not self._fits(type, declared.type):
+            return NOT_AS_ADVERTISED(type=type, ad=ad, advertised=declared.type)
+        return ad
+
+    def _fits(self, type: str, advertised: str) -> bool:
+        event = self._types.event(type)
+        return event is not None and any(str(above) == advertised for above in supertypes(event))
