@@ -1,0 +1,159 @@
+"""Deployments on the bus: copies for the engines, which watch one key and fetch what it names.
+
+The registry's database is the truth; what is here can be made again from it, and is when a run starts. ``deployments``
+holds every version that an engine may still need, ``registry/current`` says which is in force and never goes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from situ.bus.interface import Bus, Entry
+from situ.bus.names import DEPLOYMENTS, REGISTRY
+from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
+from situ.deployment import Deployment, canonical
+from situ.errors import SituError
+from situ.registry.registry import Registry
+
+CURRENT = "current"
+_PLACE = "The bus"
+_REMEDY = "Start `situ run` again: it puts the registry's deployments back on the bus."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """What the bus says is in force."""
+
+    version: int
+    digest: str
+
+
+def encode_deployment(deployment: Deployment) -> bytes:
+    return canonical(deployment.as_json()).encode()
+
+
+def decode_deployment(content: bytes, version: int) -> Deployment:
+    """The deployment of this version; :class:`SituError` with D113 if the content is none."""
+    try:
+        deployment = Deployment.from_json(json.loads(content))
+    except ValueError as error:
+        raise _damaged(version, str(error)) from error
+    if deployment.version != version:
+        raise _damaged(version, f"it says that it is version {deployment.version}")
+    return deployment
+
+
+async def current_deployment(bus: Bus) -> Current | None:
+    """Which deployment is in force; None if none was ever published."""
+    return _current(await bus.get(REGISTRY, CURRENT))
+
+
+async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
+    """Put a deployment on the bus, and in force unless a newer one is. To repeat it changes nothing."""
+    content = await asyncio.to_thread(encode_deployment, deployment)
+    digest = await asyncio.to_thread(lambda: deployment.digest)
+    name = str(deployment.version)
+    known = await current_deployment(bus)
+    # Whoever reads the key must find the object, so the object comes first.
+    if known is None or known.version < deployment.version or await bus.get_object(DEPLOYMENTS, name) is None:
+        await bus.put_object(DEPLOYMENTS, name, content)
+    value = canonical({"version": deployment.version, "digest": digest}).encode()
+    while True:
+        entry = await bus.get(REGISTRY, CURRENT)
+        known = _current(entry)
+        if known is not None and known.version >= deployment.version:
+            return
+        try:
+            await bus.put(REGISTRY, CURRENT, value, expected=entry.revision if entry is not None else 0)
+            return
+        except SituError as error:
+            if error.code != OTHER_REVISION.code:
+                raise
+
+
+async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
+    """The deployment of this version, or the one in force; version 0, with nothing in it, if there is none yet."""
+    known = None
+    if version is None:
+        known = await current_deployment(bus)
+        if known is None:
+            return Deployment()
+        version = known.version
+    content = await bus.get_object(DEPLOYMENTS, str(version))
+    if content is None:
+        raise SituError(UNKNOWN_DEPLOYMENT(place=_PLACE, version=version, remedy=_REMEDY))
+    deployment = await asyncio.to_thread(decode_deployment, content, version)
+    if known is not None and deployment.digest != known.digest:
+        raise _damaged(version, "its digest is another")
+    return deployment
+
+
+async def watch_deployments(bus: Bus) -> AsyncIterator[Current]:
+    """What is in force now, if anything, and then every newer one; some may be skipped, the last never is."""
+    last = 0
+    async with aclosing(bus.watch(REGISTRY, CURRENT)) as entries:  # type: ignore[type-var]  # it is a generator
+        async for entry in entries:
+            found = _current(entry)
+            if found is not None and found.version > last:
+                last = found.version
+                yield found
+
+
+async def restore_deployments(bus: Bus, registry: Registry) -> Deployment:
+    """Put what the registry has in force on the bus: nobody may have come to that before the last run ended.
+
+    :class:`SituError` with D114 if the bus has what this registry never had: its versions mean something else.
+    """
+    deployment = await asyncio.to_thread(registry.current)
+    known = await current_deployment(bus)
+    if known is not None and not await asyncio.to_thread(_had, registry, deployment, known):
+        here, there = deployment.digest[:12] if deployment.version else "nothing", known.digest[:12]
+        raise SituError(BUS_AHEAD(found=known.version, there=there, version=deployment.version, here=here))
+    if deployment.version:
+        await publish_deployment(bus, deployment)
+    return deployment
+
+
+async def restore_version(bus: Bus, registry: Registry, version: int) -> None:
+    """Put a version that an engine still needs back on the bus, if it is not there."""
+    if await bus.get_object(DEPLOYMENTS, str(version)) is None:
+        await publish_deployment(bus, await asyncio.to_thread(registry.at, version))
+
+
+async def keep_published(
+    bus: Bus, registry: Registry, *, every: float = 1.0, failed: Callable[[SituError], None] = lambda _: None
+) -> None:
+    """For ever: publish what others put into the registry, even if they did not live to publish it themselves."""
+    published = 0
+    while True:
+        try:
+            if await asyncio.to_thread(registry.version) > published:
+                deployment = await asyncio.to_thread(registry.current)
+                await publish_deployment(bus, deployment)
+                published = deployment.version
+        except SituError as error:  # neither the database nor the bus need answer at once
+            failed(error)
+        await asyncio.sleep(every)
+
+
+def _had(registry: Registry, deployment: Deployment, known: Current) -> bool:
+    if known.version >= deployment.version:
+        return (known.version, known.digest) == (deployment.version, deployment.digest)
+    with suppress(SituError):
+        return registry.at(known.version).digest == known.digest
+    return False
+
+
+def _current(entry: Entry | None) -> Current | None:
+    if entry is None or entry.value is None:
+        return None
+    value = json.loads(entry.value)
+    return Current(version=value["version"], digest=value["digest"])
+
+
+def _damaged(version: int, reason: str) -> SituError:
+    return SituError(DEPLOYMENT_DAMAGED(version=version, place="the bus", reason=reason, remedy=_REMEDY))
