@@ -888,6 +888,15 @@ SEQUENCE_GAP = _define(
     expected=int,
     found=int,
 )
+ZONE_UNREACHABLE = _define(
+    "R008",
+    "zone unreachable",
+    "No router of zone `{zone}` answers `{client}`: {reason}.",
+    "Start the project with `situ run`, or name the zone that is meant.",
+    zone=str,
+    client=str,
+    reason=str,
+)
 NO_RIGHT = _define(
     "R011",
     "no right",
@@ -912,6 +921,14 @@ STORE_UNAVAILABLE = _define(
     "The event cannot be stored now: {reason}.",
     "It is sent again until it is stored; `situ status` shows what holds it up.",
     reason=str,
+)
+NOT_AVAILABLE = _define(
+    "R102",
+    "not available",
+    "{what} is not available here.",
+    "{remedy}",
+    what=str,
+    remedy=str,
 )
 NOT_UNDERSTOOD = _define(
     "R101",

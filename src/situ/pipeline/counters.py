@@ -1,0 +1,57 @@
+"""Counters: what the tasks of a batch saw, and the sums over all batches of a run.
+
+A task gives its counters as one row beside its messages; Spark's observation brings them to the driver.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+
+class Counts(msgspec.Struct):
+    """What one task saw."""
+
+    types: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events taken in, by type."""
+    groups: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events delivered, by delivery group."""
+    live: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events sent to clients at once, by client and subscription."""
+    dead: dict[str, int] = msgspec.field(default_factory=dict)
+    """Dead letters, by code."""
+    highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """How far each client's events were taken: incarnation and sequence."""
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+_DECODER = msgspec.json.Decoder(Counts)
+
+
+def decode_counts(texts: Iterable[str]) -> list[Counts]:
+    return [_DECODER.decode(text) for text in texts]
+
+
+class Totals:
+    """The sums over a run."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.groups: Counter[str] = Counter()
+        self.live: Counter[str] = Counter()
+        self.dead: Counter[str] = Counter()
+
+    def add(self, counts: Iterable[Counts]) -> None:
+        for each in counts:
+            self.types.update(each.types)
+            self.groups.update(each.groups)
+            self.live.update(each.live)
+            self.dead.update(each.dead)
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: dict(sorted(getattr(self, name).items())) for name in ("types", "groups", "live", "dead")}

@@ -1,0 +1,98 @@
+"""The second half of a batch: rows → the messages to publish. Stages stamp, root log, route and deliver in one pass.
+
+Pure: the same rows and the same version of the deployment give the same messages with the same ids, in the same order.
+Runs in Spark's workers over Arrow batches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from situ.bus.address import Address
+from situ.event.lines import dead_letter, decode_line, encode_row
+from situ.event.message import COUNT, ID, Message, join_lines
+from situ.event.row import Bad, Row
+from situ.pipeline import frames
+from situ.pipeline.counters import Counts
+from situ.pipeline.deliver import Delivery
+from situ.pipeline.plans import Plan, load_plan
+from situ.pipeline.root_log import root_message
+from situ.pipeline.route import route
+from situ.pipeline.stamp import stamp
+
+
+def dispatching(
+    address: Address, version: int, clock: int, stored: frozenset[str] = frozenset()
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark maps over the rows of a batch that runs with this version, at this time.
+
+    ``stored`` are ids of messages that an interrupted run of the same batch has put into the logs.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dispatch = Dispatch(load_plan(address, version), clock)
+        messages = dispatch.messages(frames.rows_of(batches))
+        new = (message for message in messages if message.id not in stored) if stored else messages
+        yield from frames.message_batches(new, dispatch.counts)
+
+    return run
+
+
+class Dispatch:
+    """One task's share of a batch."""
+
+    def __init__(self, plan: Plan, clock: int) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._delivery = Delivery(plan)
+        self._types: Counter[str] = Counter()
+        self._groups: Counter[str] = Counter()
+        self._live: Counter[str] = Counter()
+        self._dead: Counter[str] = Counter()
+        self._highest: dict[str, tuple[int, int]] = {}
+
+    def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
+        """What to publish for these rows, given as lists that each belong to one incoming message."""
+        for each in rows:
+            yield from self._message(stamp(each, self._plan))
+        yield from self._delivery.finish()
+
+    def counts(self) -> Counts:
+        """What was seen so far."""
+        return Counts(
+            types=dict(self._types),
+            groups=dict(self._groups),
+            live=dict(self._live),
+            dead=dict(self._dead),
+            highest=self._highest,
+        )
+
+    def _message(self, rows: list[Row | Bad]) -> Iterator[Message]:
+        last = rows[-1]
+        self._highest[last.client] = (last.incarnation, last.seq)
+        good = [row for row in rows if isinstance(row, Row)]
+        if len(good) < len(rows):
+            yield from self._dead_letters([row for row in rows if isinstance(row, Bad)])
+        if good:
+            lines = [encode_row(row) for row in good]
+            self._types.update(row.type for row in good)
+            yield root_message(good, lines, self._plan)
+            yield from self._deliver(good, lines)
+
+    def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
+        routed = route(rows, self._plan)
+        self._groups.update(group for _, group in routed.durable)
+        self._live.update(f"{client}/{name}" for _, client, names in routed.live for name in names.split(","))
+        yield from self._delivery.add(rows, lines, routed)
+
+    def _dead_letters(self, rows: list[Bad]) -> Iterator[Message]:
+        """A message for each, since what was sent may be as large as a message can be. They are events themselves."""
+        self._dead.update(row.errors[0][0] for row in rows)
+        lines = [dead_letter(row, self._clock) for row in rows]
+        for row, line in zip(rows, lines, strict=True):
+            headers = {COUNT: "1", ID: f"dead+{row.key}"}
+            yield Message(subject=self._plan.names.dead(row.client), headers=headers, body=join_lines([line]))
+        yield from self._deliver([decode_line(line) for line in lines], lines)

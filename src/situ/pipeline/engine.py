@@ -1,0 +1,180 @@
+"""The Spark engine: runs the event query, batch by batch, until it is stopped.
+
+A batch goes through named steps; between any two of them the process may die, and the batch that is then repeated
+does the same again. What the query needs of the outside, the version of the deployment above all, is in the offset that
+Spark wrote down before the batch began.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from situ.bus.address import Address
+from situ.bus.blocking import shared_bus
+from situ.bus.names import Names
+from situ.catalogue import ENGINE_FAILED
+from situ.errors import SituError
+from situ.pipeline import frames
+from situ.pipeline.carry import CarryStore
+from situ.pipeline.counters import Counts, Totals, decode_counts
+from situ.pipeline.dispatch import dispatching
+from situ.pipeline.offsets import Offset, read_offset
+from situ.pipeline.recovery import adopt_log, check_checkpoint, interrupted, stored_ids
+from situ.pipeline.source import BusSource
+from situ.settings import Settings
+
+QUERY = "events"
+_PURGE_EVERY = 2.0
+_STOP_WITHIN = 30
+
+
+class _Stopped(Exception):
+    """Ends the query at a batch that has not done anything yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a finished batch did, for whoever watches."""
+
+    number: int
+    offset: Offset
+    counts: tuple[Counts, ...]
+    seconds: float
+
+
+class SparkEngine:
+    """One zone's events on Spark."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        address: Address,
+        settings: Settings,
+        checkpoints: Path,
+        *,
+        partitions: int | None = None,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
+        on_step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._session = session
+        self._address = address
+        self._settings = settings
+        self._checkpoint = checkpoints / QUERY
+        self._carries = CarryStore(self._checkpoint)
+        self._partitions = partitions or session.sparkContext.defaultParallelism
+        self._on_batch = on_batch
+        self._on_step = on_step
+        self._query: StreamingQuery | None = None
+        self._stopping = threading.Event()
+        self._parked = threading.Event()
+        self._stored: frozenset[str] = frozenset()
+        self._purged = 0.0
+        self.totals = Totals()
+        self.version = 0  # of the deployment, and the last message, that the last finished batch had
+        self.seq = 0
+        session.dataSource.register(BusSource)
+
+    def start(self) -> None:
+        """Start the query, or go on where it was; N101 if that cannot be read."""
+        settings, bus, names = self._settings, shared_bus(self._address), Names(self._address.zone)
+        check_checkpoint(self._checkpoint)
+        adopt_log(bus, names, self._checkpoint)
+        unfinished = interrupted(self._checkpoint)
+        self._stored = stored_ids(bus, names, unfinished) if unfinished is not None else frozenset()
+        stream = (
+            self._session.readStream.format(BusSource.name())
+            .option("address", self._address.to_json())
+            .option("stream", "IN")
+            .option("content", "rows")
+            .option("checkpoint", str(self._checkpoint))
+            .option("partitions", str(self._partitions))
+            .option("maxEvents", str(settings.spark.max_events))
+            .load()
+        )
+        self._query = (
+            stream.writeStream.queryName(QUERY)
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=f"{round(settings.spark.trigger.total_seconds() * 1000)} milliseconds")
+            .foreachBatch(self._batch)
+            .start()
+        )
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
+        if self._query is None:
+            return True
+        try:
+            # Spark takes fractions of a second, whatever its annotation says.
+            ended = bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]
+        except PySparkException as error:
+            ended = True
+            if not self._stopping.is_set():
+                raise SituError(ENGINE_FAILED(engine="spark", reason=_reason(error), remedy=_REMEDY)) from error
+        return ended
+
+    def stop(self) -> None:
+        """Finish the batch under way, then end. The next one, should it begin, is given up before it does anything."""
+        self._stopping.set()
+        query = self._query
+        if query is None:
+            return
+        while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
+            time.sleep(0.01)
+        if not self._parked.is_set():
+            query.stop()
+        self.wait(_STOP_WITHIN)
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        if self._stopping.is_set():
+            self._parked.set()
+            raise _Stopped
+        began = time.monotonic()
+        self._on_step("offset")
+        offset = read_offset(self._checkpoint, number)
+        start = read_offset(self._checkpoint, number - 1) if number else Offset(seq=0)
+        self._purge(start.seq)
+        self._on_step("publish")
+        counts = self._publish(frame, offset) if offset.seq > start.seq else ()
+        self._on_step("carry")
+        carry = self._carries.load(start.seq).advanced(each.highest for each in counts)
+        self._carries.save(offset.seq, carry)
+        self._on_step("count")
+        self._stored = frozenset()  # only the batch that was interrupted has left something
+        self.totals.add(counts)
+        self.version, self.seq = offset.version, offset.seq
+        self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
+        self._on_step("done")
+
+    def _publish(self, frame: DataFrame, offset: Offset) -> tuple[Counts, ...]:
+        observation = Observation()
+        messages = frame.mapInArrow(
+            dispatching(self._address, offset.version, offset.clock, self._stored), frames.schema("messages")
+        )
+        messages = messages.observe(observation, sf.collect_list("counts").alias("counts"))
+        messages.write.format(BusSource.name()).option("address", self._address.to_json()).mode("append").save()
+        return tuple(decode_counts(observation.get["counts"]))
+
+    def _purge(self, before: int) -> None:
+        """The batch before this one is done: what it read is in the root log and no longer needed."""
+        now = time.monotonic()
+        if now - self._purged > _PURGE_EVERY and before:
+            self._purged = now
+            shared_bus(self._address).purge(Names(self._address.zone).in_stream, before + 1)
+
+
+_REMEDY = "It goes on from its last batch when it is started again; nothing was lost."
+
+
+def _reason(error: PySparkException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    codes = [line for line in lines if line.startswith("situ.errors.SituError")]
+    return (codes or lines or ["no reason given"])[0][:500]

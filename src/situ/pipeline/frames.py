@@ -1,0 +1,178 @@
+"""Frames: the columns that rows and messages have between Spark and its Python workers.
+
+``rows`` are the columns of the stages: a row's key and envelope, its data as text, and for what is no event the
+reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
+their positions. ``messages`` are what the sink publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from situ.event.message import PLACES, Message, Stored, position, split_lines
+from situ.event.row import Bad, Origin, Row
+from situ.pipeline.counters import Counts
+
+_KEY = [
+    ("pos", pa.int64()),
+    ("client", pa.string()),
+    ("incarnation", pa.int64()),
+    ("seq", pa.int64()),
+    ("context", pa.string()),
+    ("recv", pa.int64()),
+]
+_ENVELOPE = [
+    ("id", pa.string()),
+    ("source", pa.string()),
+    ("type", pa.string()),
+    ("time", pa.int64()),
+    ("ad", pa.string()),
+    ("confidence", pa.float64()),
+    ("ext", pa.string()),
+    ("data", pa.binary()),
+]
+# Of what is no event, `data` is what was sent, as it was sent.
+_FAULT = [("stage", pa.string()), ("errors", pa.string()), ("size", pa.int64())]
+
+ROWS = pa.schema([*_KEY, *_ENVELOPE, *_FAULT])
+EVENTS = pa.schema([*_KEY, ("event", pa.string())])
+MESSAGES = pa.schema(
+    [("subject", pa.string()), ("headers", pa.string()), ("body", pa.binary()), ("counts", pa.string())]
+)
+LOG = pa.schema([("pos", pa.int64()), ("line", pa.binary())])
+_SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "messages": MESSAGES}
+_ROW_FIELDS = tuple(name for name, _ in (*_KEY, *_ENVELOPE))
+_FAULTS = msgspec.json.Decoder(list[tuple[str, str, str, str]])
+_ENCODE = msgspec.json.encode
+_BYTES = 8 * 1024 * 1024
+
+
+def schema(content: str) -> StructType:
+    """Spark's schema of a frame of this content."""
+    return from_arrow_schema(_SCHEMAS[content])
+
+
+def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.RecordBatch]:
+    """Rows in batches of about ``most``; those of one message stay together."""
+    for chunk in _chunks(rows, most):
+        columns = list(zip(*map(_fields, chunk), strict=True))
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=ROWS)
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | Bad]]:
+    """The rows again, a list for each message they came in. A message may end in the next batch."""
+    for _, rows in groupby(_each_row(batches), key=_message_of):
+        yield list(rows)
+
+
+def event_batches(messages: Iterable[tuple[Origin, list[bytes]]], most: int) -> Iterator[pa.RecordBatch]:
+    """The text of events with their keys, in batches of about ``most``."""
+    rows = (_events_of(origin, lines) for origin, lines in messages)
+    for chunk in _chunks(rows, most):
+        columns = list(zip(*chunk, strict=True))
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=EVENTS)
+
+
+def log_batches(messages: Iterable[Stored], most: int) -> Iterator[pa.RecordBatch]:
+    """The lines of the root log, in batches of about ``most``."""
+    for chunk in _chunks(map(_lines_of, messages), most):
+        columns = zip(*chunk, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, LOG, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=LOG)
+
+
+def message_batches(messages: Iterable[Message], counts: Callable[[], Counts]) -> Iterator[pa.RecordBatch]:
+    """Messages in batches of a few megabytes; behind the last stands what was counted."""
+    pending: list[tuple[str | None, str | None, bytes | None, str | None]] = []
+    size = 0
+    for message in messages:
+        pending.append((message.subject, _ENCODE(message.headers).decode(), message.body, None))
+        size += len(message.body)
+        if size > _BYTES:
+            yield _message_batch(pending)
+            pending, size = [], 0
+    pending.append((None, None, None, counts().encode().decode()))
+    yield _message_batch(pending)
+
+
+def _message_batch(rows: list[tuple[str | None, str | None, bytes | None, str | None]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, MESSAGES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+
+
+def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:
+    chunk: list[Any] = []
+    for each in lists:
+        chunk.extend(each)
+        if len(chunk) >= most:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _fields(row: Row | Bad) -> tuple[Any, ...]:
+    if isinstance(row, Row):
+        return (
+            row.pos, row.client, row.incarnation, row.seq, row.context, row.recv, row.id, row.source, row.type,
+            row.time, row.ad, row.confidence, row.ext, row.data, None, None, None,
+        )  # fmt: skip
+    errors = _ENCODE(row.errors).decode()
+    return (
+        row.pos, row.client, row.incarnation, row.seq, row.context, row.recv, None, None, None, None,
+        row.ad, None, None, row.original, row.stage, errors, row.size,
+    )  # fmt: skip
+
+
+def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | Bad]:
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in _ROW_FIELDS]
+        if batch.column("errors").null_count == batch.num_rows:
+            yield from map(Row, *columns)
+            continue
+        faults = zip(*(batch.column(name).to_pylist() for name, _ in _FAULT), strict=True)
+        for fields, (stage, errors, size) in zip(zip(*columns, strict=True), faults, strict=True):
+            yield Row(*fields) if errors is None else _bad(fields, stage, errors, size)
+
+
+def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> Bad:
+    pos, client, incarnation, seq, context, recv = fields[:6]
+    return Bad(
+        pos=pos,
+        client=client,
+        incarnation=incarnation,
+        seq=seq,
+        context=context,
+        recv=recv,
+        ad=fields[10],
+        stage=stage,
+        errors=tuple(_FAULTS.decode(errors)),
+        original=fields[13],
+        size=size,
+    )
+
+
+def _message_of(row: Row | Bad) -> int:
+    return row.pos // PLACES
+
+
+def _lines_of(message: Stored) -> list[tuple[int, bytes]]:
+    return [(position(message.seq, place), line) for place, line in enumerate(split_lines(message.body))]
+
+
+def _events_of(origin: Origin, lines: list[bytes]) -> list[tuple[Any, ...]]:
+    shared = (origin.client, origin.incarnation)
+    return [
+        (origin.pos + place, *shared, origin.seq + place, origin.context, origin.received, line.decode())
+        for place, line in enumerate(lines)
+    ]

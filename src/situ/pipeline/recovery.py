@@ -1,0 +1,77 @@
+"""Starting again: is what the last run wrote down whole, and what did its last batch get done?
+
+Spark repeats a batch that was begun and not committed. The bus refuses what is stored already, but only for as long as
+it remembers ids; how long the process was down is nobody's choice. So the messages that the interrupted batch
+has put into the logs are looked up once, before it is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from situ.bus.blocking import BlockingBus
+from situ.bus.names import Names
+from situ.catalogue import CHECKPOINT_DAMAGED
+from situ.errors import Location, SituError
+from situ.event.lines import decode_line
+from situ.event.message import position, split_lines
+from situ.pipeline.carry import Carry, CarryStore
+from situ.pipeline.offsets import Offset, last_batch, read_offset
+
+_MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
+
+
+def check_checkpoint(checkpoint: Path) -> None:
+    """N101 if what Spark and Situ wrote down cannot be gone on from."""
+    begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
+    if begun is None and done is None:
+        return
+    metadata = checkpoint / "metadata"
+    try:
+        json.loads(metadata.read_text(encoding="utf-8"))["id"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SituError(CHECKPOINT_DAMAGED(Location(file=str(metadata)), reason=str(error))) from None
+    if begun is None or (done is not None and done > begun):
+        place = Location(file=str(checkpoint / "offsets"))
+        raise SituError(CHECKPOINT_DAMAGED(place, reason=f"batch {done} was committed, but its offset is missing"))
+    read_offset(checkpoint, begun)
+    if begun:
+        CarryStore(checkpoint).load(read_offset(checkpoint, begun - 1).seq)
+    elif done is not None:
+        CarryStore(checkpoint).load(read_offset(checkpoint, done).seq)
+
+
+def interrupted(checkpoint: Path) -> Offset | None:
+    """The offset of the batch that was begun and not committed."""
+    begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
+    return read_offset(checkpoint, begun) if begun is not None and (done is None or begun > done) else None
+
+
+def stored_ids(bus: BlockingBus, names: Names, offset: Offset) -> frozenset[str]:
+    """Ids of the messages in root log and dead letters that are younger than the batch with this offset."""
+    since = datetime.fromtimestamp((offset.clock - _MARGIN) / 1_000_000, UTC)
+    return frozenset(
+        message.id
+        for stream in (names.root_stream, names.dead_stream)
+        for message in bus.read(stream, bus.find(stream, since))
+        if message.id
+    )
+
+
+def adopt_log(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
+    """A query without checkpoint on a log that was read before: learn from the root log what was taken already."""
+    if last_batch(checkpoint, "offsets") is not None:
+        return
+    waiting = bus.state(names.in_stream)
+    oldest = next(iter(bus.read(names.in_stream, waiting.first, waiting.first)), None) if waiting.messages else None
+    if oldest is None:
+        return
+    since = datetime.fromtimestamp((oldest.at - _MARGIN) / 1_000_000, UTC)
+    highest: dict[str, tuple[int, int]] = {}
+    for message in bus.read(names.root_stream, bus.find(names.root_stream, since)):
+        for place, line in enumerate(split_lines(message.body)):
+            row = decode_line(line, pos=position(message.seq, place))
+            highest[row.client] = max(highest.get(row.client, (0, 0)), (row.incarnation, row.seq))
+    CarryStore(checkpoint).save(0, Carry(highest))

@@ -1,0 +1,76 @@
+"""Replay: the root log, or a part of it, through the same routing again, as fast as it can be read.
+
+Gives what each subscription would have been delivered, and publishes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from situ.bus.address import Address
+from situ.event.lines import decode_line
+from situ.event.row import Row
+from situ.pipeline.plans import Plan, load_plan
+from situ.pipeline.route import route
+from situ.pipeline.source import BusSource
+
+DELIVERIES = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("pos", pa.int64()),
+        ("client", pa.string()),
+        ("incarnation", pa.int64()),
+        ("seq", pa.int64()),
+        ("event", pa.binary()),
+    ]
+)
+
+
+def replay(
+    session: SparkSession, address: Address, version: int, *, first: int = 0, last: int | None = None
+) -> DataFrame:
+    """A row for each event and each subscription of this version that it is for, from these messages of the root log.
+
+    An event that the log holds twice counts once, as it does for everyone who reads the log.
+    """
+    session.dataSource.register(BusSource)
+    reader = session.read.format(BusSource.name()).option("address", address.to_json()).option("stream", "ROOT")
+    reader = reader.option("content", "log").option("version", str(version)).option("first", str(first))
+    reader = reader.option("partitions", str(4 * session.sparkContext.defaultParallelism))
+    log = (reader if last is None else reader.option("last", str(last))).load()
+    deliveries = log.mapInArrow(_deliveries(address, version), from_arrow_schema(DELIVERIES))
+    return deliveries.dropDuplicates(["subscription", "client", "incarnation", "seq"])
+
+
+def _deliveries(address: Address, version: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        plan = load_plan(address, version)
+        for batch in batches:
+            lines, positions = batch.column("line").to_pylist(), batch.column("pos").to_pylist()
+            rows = [decode_line(line, pos=pos) for line, pos in zip(lines, positions, strict=True)]
+            found = [
+                (name, row.pos, row.client, row.incarnation, row.seq, line)
+                for name, row, line in _wanted(rows, lines, plan)
+            ]
+            columns = list(zip(*found, strict=True)) or [()] * len(DELIVERIES)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, DELIVERIES, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=DELIVERIES)
+
+    return run
+
+
+def _wanted(rows: list[Row], lines: list[bytes], plan: Plan) -> Iterator[tuple[str, Row, bytes]]:
+    """Each event with each subscription it is for; nobody is sent what they sent."""
+    routed, groups = route(rows, plan), plan.routing.groups
+    for index, group in routed.durable:
+        row = rows[index]
+        for subscription in groups[group].subscriptions:
+            if subscription.partition("/")[0] != row.client:
+                yield subscription, row, lines[index]
+    for index, client, names in routed.live:
+        for name in names.split(","):
+            yield f"{client}/{name}", rows[index], lines[index]

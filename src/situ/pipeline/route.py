@@ -1,0 +1,14 @@
+"""Stage route: which delivery groups and which clients want each event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situ.event.row import Row
+from situ.pipeline.plans import Plan
+from situ.subscription.routing import Routed
+
+
+def route(rows: Sequence[Row], plan: Plan) -> Routed:
+    """The deliveries of these rows, in their order."""
+    return plan.routing.route(rows)

@@ -1,0 +1,14 @@
+"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from situ.event.row import Bad, Row
+from situ.pipeline.plans import Plan
+
+
+def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:
+    """The rows, stamped; what was bad before stays as it is."""
+    mark = plan.stamp.stamp
+    return [mark(row) if isinstance(row, Row) else row for row in rows]
