@@ -48,7 +48,7 @@ class _Written(msgspec.Struct, gc=False):
     situad: str | msgspec.UnsetType
     situcontext: str | msgspec.UnsetType
     siturecv: str
-    situpos: str
+    situpos: str | msgspec.UnsetType
     data: msgspec.Raw
 
 
@@ -78,7 +78,7 @@ _NEXT = b',"id":'
 
 
 def encode_row(row: Row) -> bytes:
-    """The line of an event."""
+    """The line of an event; without its position where that is not known yet, and 0."""
     line = _encode(
         _Written(
             "1.0",
@@ -91,7 +91,7 @@ def encode_row(row: Row) -> bytes:
             row.ad or msgspec.UNSET,
             row.context if row.context != "root" else msgspec.UNSET,
             print_instant(row.recv),
-            str(row.pos),
+            str(row.pos) if row.pos else msgspec.UNSET,
             msgspec.Raw(row.data),
         )
     )
