@@ -236,6 +236,35 @@ NOT_OF_PROJECT = _define(
     project=str,
     known=tuple,
 )
+UNKNOWN_LETTER = _define(
+    "P167",
+    "unknown dead letter",
+    "There is no dead letter `{id}`.",
+    "Take an id that `situ dead-letters list` shows; letters older than `log.dead.age` in situ.yaml are gone.",
+    id=str,
+)
+NOT_PUBLISHED_AGAIN = _define(
+    "P168",
+    "dead letter not published again",
+    "The event of dead letter `{id}` is refused: {reason}.",
+    "Correct what it is about, or publish the event corrected with `situ publish`.",
+    id=str,
+    reason=str,
+)
+UNKNOWN_EVENT = _define(
+    "P169",
+    "unknown event",
+    "There is no event with the id, key or position `{name}`.",
+    "Look at the spelling; the root log keeps events for as long as `log.age` in situ.yaml says.",
+    name=str,
+)
+NOTHING_TO_PUBLISH = _define(
+    "P170",
+    "data without a type",
+    "Line {line} is no CloudEvent, and nothing says of which type its data is.",
+    "Name the type, as in `situ publish Sighting --file …`, or write whole CloudEvents.",
+    line=int,
+)
 
 # ── the project folder as a whole ──────────────────────────────────────────────────────────────────
 

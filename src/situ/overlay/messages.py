@@ -18,7 +18,8 @@ import msgspec
 from situ.event.message import COUNT, KEY, MESSAGE, PLACES, SESSION, EventKey
 
 NACK = "Nack"
-DELIVER = "Deliver"
+POSITION = "Situ-Position"  # of a page of history: where the next one begins
+MORE = "Situ-More"
 
 
 class Malformed(ValueError):
@@ -126,7 +127,10 @@ class Describe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What my subscription would have got, page by page: behind a position, or stored at or after an instant (µs)."""
+    """What my subscription would have got, page by page.
+
+    It begins at an instant (µs; neither: with the first event there is) and goes on where the last page ended.
+    """
 
     req: int
     sub: str
@@ -152,8 +156,11 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectAck:
+    """``incarnation`` is the router's: with another one it has forgotten its children."""
+
     zone: str
     router: str
+    incarnation: int
     epoch: int = 0
     version: int = 0
     terms: Terms = field(default_factory=Terms)
@@ -161,7 +168,9 @@ class ConnectAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullListRequest:
-    """Tell me everything you have."""
+    """Tell me everything you have. Of another incarnation than the one you know: connect again first."""
+
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +219,16 @@ class PublishAck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryAck:
+    """A page of the root log: its body is a batch. ``after_pos`` is where the next one begins, if there is ``more``."""
+
+    after_pos: int
+    more: bool
+    count: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
     """Done, with nothing to add."""
 
@@ -218,7 +237,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nack:
-    """Not done. ``retry``: the same may succeed later. ``expected``: the sequence number that would have been next."""
+    """Not done. ``retry``: the same may succeed later. ``expected``: the number that would have been right."""
 
     of: str
     req: int = 0
@@ -268,7 +287,17 @@ FromClient = (
     | History
 )
 FromRouter = (
-    ConnectAck | FullListRequest | FullListAck | AdAck | SubAck | PublishAck | Ack | Nack | Closed | DescribeAck
+    ConnectAck
+    | FullListRequest
+    | FullListAck
+    | AdAck
+    | SubAck
+    | PublishAck
+    | HistoryAck
+    | Ack
+    | Nack
+    | Closed
+    | DescribeAck
 )
 
 _CLIENT_KINDS: dict[str, Any] = {
@@ -306,6 +335,13 @@ def encode(message: FromClient | FromRouter, session: int = 0) -> tuple[dict[str
     headers = {MESSAGE: kind_of(message)}
     if session:
         headers[SESSION] = str(session)
+    if isinstance(message, HistoryAck):
+        headers[POSITION], headers[MORE], headers[COUNT] = (
+            str(message.after_pos),
+            str(int(message.more)),
+            str(message.count),
+        )
+        return headers, message.body
     if not isinstance(message, Publish):
         return headers, _encode(message)
     if message.key is not None:
@@ -337,11 +373,21 @@ def decode_from_router(headers: Mapping[str, str], body: bytes) -> FromRouter:
     """What a router said; :class:`Malformed` if that is nothing of the above."""
     kind = headers.get(MESSAGE, "")
     if kind.endswith(NACK):
-        return _NACK.decode(body)
+        return _body(_NACK, body)  # type: ignore[no-any-return]
+    if kind == HistoryAck.__name__:
+        return _page(headers, body)
     known = _ROUTER_KINDS.get(kind)
     if known is None:
         raise Malformed(f"there is no message `{kind[:64]}`")
     return _body(known, body)  # type: ignore[no-any-return]  # the table holds a decoder per kind
+
+
+def _page(headers: Mapping[str, str], body: bytes) -> HistoryAck:
+    try:
+        after, more, count = int(headers[POSITION]), headers[MORE] == "1", int(headers[COUNT])
+    except (KeyError, ValueError) as error:
+        raise Malformed(f"a page of history has `{POSITION}`, `{MORE}` and `{COUNT}`") from error
+    return HistoryAck(after_pos=after, more=more, count=count, body=body)
 
 
 def _body(decoder: Any, body: bytes) -> Any:

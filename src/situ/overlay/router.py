@@ -143,8 +143,10 @@ class State:
     """Of clients that were here before the router started and have not come back yet."""
     owned: dict[str, dict[tuple[type, str], Declaration]] = field(default_factory=dict)
     """Client → what it declared itself."""
-    plain: dict[str, int] = field(default_factory=dict)
-    """Client → the last number given to an event of its that came without a key."""
+    incarnations: dict[str, int] = field(default_factory=dict)
+    """Client → the highest incarnation of its keys: readers take what is below for repeats."""
+    plain: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Client → incarnation and last number of the keys given to its events that came without."""
     storing: dict[int, str] = field(default_factory=dict)
     """Ticket → client, of messages on their way to the store."""
     unkeyed: dict[int, int] = field(default_factory=dict)
@@ -172,7 +174,7 @@ def _start(state: State, given: Start, now: float) -> Effects:
     yield SetTimer(name=GRACE, after=state.grace)
     # Those that were here know sooner than by their next heartbeat that they have to come again.
     for client in state.sessions:
-        yield Send(client=client, message=FullListRequest())
+        yield Send(client=client, message=FullListRequest(incarnation=state.incarnation))
 
 
 def _deployed(state: State, given: Deployed, now: float) -> Effects:
@@ -242,7 +244,7 @@ def _received(state: State, given: Received, now: float) -> Effects:
     known = child.session if child is not None else state.sessions.get(given.client, 0)
     if given.session < known:
         problem = OLD_SESSION(client=given.client, session=given.session, known=known)
-        yield from _refuse(given.ticket, kind, req, problem)
+        yield from _refuse(given.ticket, kind, req, problem, expected=known + 1)
         yield Report(client=given.client, code=problem.code.code, text=problem.message)
         return
     if isinstance(message, Connect):
@@ -260,6 +262,12 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
         problem = NOT_UNDERSTOOD(kind="Connect", reason="sessions and incarnations are numbers from 1")
         yield from _refuse(given.ticket, "Connect", 0, problem)
         return
+    highest = state.incarnations.get(given.client, 0)
+    if message.incarnation < highest:
+        problem = OLD_SESSION(client=given.client, session=message.incarnation, known=highest)
+        yield from _refuse(given.ticket, "Connect", 0, problem, expected=highest + 1, name="incarnation")
+        return
+    state.incarnations[given.client] = message.incarnation
     former = state.children.get(given.client)
     if former is not None:
         for flight in former.flights:
@@ -274,11 +282,12 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
     answer = ConnectAck(
         zone=state.zone,
         router=state.router,
+        incarnation=state.incarnation,
         version=deployed.version if deployed else 0,
         terms=deployed.terms if deployed else Terms(),
     )
     yield Answer(ticket=given.ticket, message=answer)
-    yield Send(client=given.client, message=FullListRequest())
+    yield Send(client=given.client, message=FullListRequest(incarnation=state.incarnation))
 
 
 def _full_list(state: State, child: Child, given: Received, message: FullList) -> Effects:
@@ -391,9 +400,17 @@ def _publish(state: State, child: Child, given: Received, message: Publish) -> E
 
 def _publish_plain(state: State, given: Received, message: Publish) -> Effects:
     """Events of somebody who numbers nothing: the router does."""
-    last = state.plain.get(given.client, 0)
-    key = EventKey(given.client, state.incarnation, last + 1)
-    state.plain[given.client] = last + message.count
+    if given.client in state.children:
+        reason = "it is connected and numbers its events itself"
+        yield from _refuse(given.ticket, "Publish", 0, NO_RIGHT(client=given.client, reason=reason))
+        return
+    incarnation, last = state.plain.get(given.client, (0, 0))
+    highest = state.incarnations.get(given.client, 0)
+    if incarnation < max(highest, state.incarnation):
+        incarnation, last = max(highest + 1, state.incarnation), 0
+    state.incarnations[given.client] = incarnation
+    key = EventKey(given.client, incarnation, last + 1)
+    state.plain[given.client] = incarnation, last + message.count
     ticket = _ticket(state)
     state.unkeyed[ticket] = given.ticket
     yield Store(ticket=ticket, key=key, count=message.count, body=message.body)
@@ -542,7 +559,14 @@ def _withdraw_passing(state: State, client: str) -> Effects:
 
 
 def _refuse(
-    ticket: int, of: str, req: int, problem: Problem, *, retry: bool = False, expected: int | None = None
+    ticket: int,
+    of: str,
+    req: int,
+    problem: Problem,
+    *,
+    retry: bool = False,
+    expected: int | None = None,
+    name: str = "",
 ) -> Effects:
     nack = Nack(
         of=of,
@@ -552,6 +576,7 @@ def _refuse(
         hint=problem.hint,
         retry=retry,
         expected=expected,
+        name=name,
     )
     yield Answer(ticket=ticket, message=nack)
 

@@ -1,0 +1,1 @@
+"""The stages in one process, the router that takes events in, and the library that clients use."""

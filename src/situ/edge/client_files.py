@@ -1,0 +1,239 @@
+"""What a client must not forget, on its own disk: incarnation and session, ids it published, events it has had.
+
+Under ``.situ/clients/<client>/`` of the project, or in the user's state folder without a project. Where nothing can be
+written the client remembers as long as it runs, and says so. Files are appended to event by event without waiting for
+the disk: what a process has written survives its death, which is what they are for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from situ.overlay.window import Window
+
+_log = logging.getLogger("situ.client")
+_IDS_AGE, _MOST_IDS = 600.0, 100_000
+_APPENDED = 100_000
+"""Lines appended to a file after which it is written anew."""
+
+
+def state_folder(project: Path | None, zone: str, client: str) -> Path:
+    """Where a client keeps what it must not forget."""
+    if project is not None:
+        return project / ".situ" / "clients" / client
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "situ" / zone / "clients" / client
+
+
+class ClientFiles:
+    """The files of one client; ``folder`` None keeps everything in memory."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None and not _is_writable(folder):
+            _log.warning("%s cannot be written: after a restart this client may see events again", folder)
+            self.folder = None
+        self.incarnation, self.session = self._raise_numbers()
+        self.ids = IdWindow(self._file("ids"))
+
+    @property
+    def on_disk(self) -> bool:
+        return self.folder is not None
+
+    def seen(self, subscription: str) -> SeenFile:
+        """What the durable subscription of this name has had."""
+        return SeenFile(self._file(f"seen-{subscription}"))
+
+    def forget(self, subscription: str) -> None:
+        if (file := self._file(f"seen-{subscription}")) is not None:
+            file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self.ids.close()
+
+    def _file(self, name: str) -> Path | None:
+        return self.folder / name if self.folder is not None else None
+
+    def _raise_numbers(self) -> tuple[int, int]:
+        """Both begin at the clock, so that they rise even if the disk was lost."""
+        now = time.time_ns() // 1_000_000
+        if self.folder is None:
+            return now, now
+        with _locked(self.folder / "numbers.lock"):
+            file = self.folder / "numbers"
+            known = _read_json(file)
+            incarnation = max(now, _number(known, "incarnation") + 1)
+            session = max(now, _number(known, "session") + 1)
+            _write_whole(file, json.dumps({"incarnation": incarnation, "session": session}))
+        return incarnation, session
+
+
+class IdWindow:
+    """Ids the application gave to events that are stored: for ten minutes, and the last 100,000 of them."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._known: OrderedDict[str, float] = OrderedDict()
+        self._file = file
+        self._appended = 0
+        self._open: Any = None
+        if file is not None:
+            for line in _lines(file):
+                if isinstance(line, list) and len(line) == 2 and isinstance(line[1], str):
+                    self._known[line[1]] = float(line[0])
+            self._forget(time.time())
+            self._rewrite()
+
+    def __contains__(self, id: str) -> bool:
+        self._forget(time.time())
+        return id in self._known
+
+    def expect(self, id: str) -> None:
+        """The event is under way: the same id again is a repetition already now."""
+        self._known[id] = time.time()
+
+    def add(self, id: str) -> None:
+        """The event is stored: from here on not even a restart forgets it."""
+        now = self._known[id] = time.time()
+        if self._open is not None:
+            self._open.write(json.dumps([now, id]) + "\n")
+            self._appended += 1
+            if self._appended > _APPENDED:
+                self._rewrite()
+
+    def discard(self, id: str) -> None:
+        """The event was not published after all."""
+        self._known.pop(id, None)
+
+    def flush(self) -> None:
+        if self._open is not None:
+            self._open.flush()
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _forget(self, now: float) -> None:
+        while self._known:
+            id, at = next(iter(self._known.items()))
+            if now - at <= _IDS_AGE and len(self._known) <= _MOST_IDS:
+                return
+            del self._known[id]
+
+    def _rewrite(self) -> None:
+        if self._file is None:
+            return
+        self.close()
+        _write_whole(self._file, "".join(json.dumps([at, id]) + "\n" for id, at in self._known.items()))
+        self._open = self._file.open("a", encoding="utf-8")
+        self._appended = 0
+
+
+class SeenFile:
+    """The window of one durable subscription: a file of what was done with, one line an event."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.window = Window()
+        self.history: dict[str, Any] = {}
+        """How far reading of history is: ``after``, and whether it is ``done``."""
+        self._file = file
+        self._descriptor: int | None = None
+        self._appended = 0
+        if file is not None:
+            for line in _lines(file):
+                self._take(line)
+            self._rewrite()
+
+    def add(self, client: str, incarnation: int, seq: int) -> None:
+        """This event is done with."""
+        self.window.add(client, incarnation, seq)
+        if self._descriptor is not None:
+            # One write a line: whole or not at all, whenever the process dies.
+            os.write(self._descriptor, f'["{client}",{incarnation},{seq}]\n'.encode())
+            self._appended += 1
+            if self._appended > _APPENDED:
+                self._rewrite()
+
+    def note_history(self, after: int, *, done: bool) -> None:
+        self.history = {"after": after, "done": done}
+        if self._descriptor is not None:
+            os.write(self._descriptor, (json.dumps(self.history) + "\n").encode())
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _take(self, line: Any) -> None:
+        if isinstance(line, dict):
+            self.history = line
+        elif isinstance(line, list) and len(line) == 3:
+            self.window.add(line[0], line[1], line[2])
+        elif isinstance(line, list) and len(line) == 4:
+            self.window.restore(line[0], line[1], line[2], int(line[3], 16))
+
+    def _rewrite(self) -> None:
+        if self._file is None:
+            return
+        self.close()
+        lines = [json.dumps([*row[:3], f"{row[3]:x}"]) for row in self.window.rows()]
+        if self.history:
+            lines.append(json.dumps(self.history))
+        _write_whole(self._file, "".join(line + "\n" for line in lines))
+        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._appended = 0
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _number(known: Any, key: str) -> int:
+    value = known.get(key) if isinstance(known, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def _lines(file: Path) -> Iterator[Any]:
+    """The lines that are whole; a torn last one was being written when the process died."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            _log.warning("%s has a line that cannot be read, which is left out", file)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    new = file.with_name(file.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(file)

@@ -1,0 +1,92 @@
+"""``connect``: find the bus of a project, open it, and make a node on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from situ.bus.address import Address, resolve_address
+from situ.bus.interface import Bus
+from situ.bus.nats import open_bus
+from situ.catalogue import NO_PROJECT, NO_RIGHT, NOT_AVAILABLE
+from situ.documents import parse_yaml, substitute
+from situ.edge.client_files import ClientFiles, state_folder
+from situ.edge.node import Node
+from situ.errors import Problems, SituError
+from situ.settings import Settings, load_settings
+from situ.subscription.model import NAME
+
+SETTINGS_FILE = "situ.yaml"
+_TIMEOUT = 10.0
+_QUEUE_TIMEOUT, _QUEUE_EVENTS = 30.0, 100_000
+
+
+@asynccontextmanager
+async def connect(
+    project: str | os.PathLike[str] = ".",
+    *,
+    client: str,
+    servers: Sequence[str] = (),
+    credentials: str | None = None,
+    context: str | None = None,
+    bus: Bus | None = None,
+    timeout: float = _TIMEOUT,
+    queue_timeout: float = _QUEUE_TIMEOUT,
+    queue_events: int = _QUEUE_EVENTS,
+) -> AsyncIterator[Node]:
+    """Connect as a client of a project, found by its folder or by the ``servers`` of its bus.
+
+    ``timeout`` is how long the first connection may take, ``queue_timeout`` how long a publication waits for room among
+    the ``queue_events`` that wait to be stored, both in seconds.
+    """
+    if context is not None:
+        raise SituError(NOT_AVAILABLE(what="`context=`", remedy="Leave it out in this release."))
+    if not NAME.fullmatch(client):
+        reason = "a client's name has letters, digits and `-`, at most 64"
+        raise SituError(NO_RIGHT(client=client, reason=reason))
+    folder = find_folder(Path(project))
+    opened = bus
+    if opened is None:
+        opened = await open_bus(address_of(folder, project, servers, credentials), name=client, timeout=timeout)
+    try:
+        files = ClientFiles(state_folder(folder, opened.zone, client))
+        node = Node(opened, client, files, queue_timeout=queue_timeout, queue_events=queue_events)
+        try:
+            await node.open(timeout)
+            yield node
+        finally:
+            await node.close()
+    finally:
+        if bus is None:
+            await opened.close()
+
+
+def find_folder(start: Path) -> Path | None:
+    """The nearest project folder at or above this one."""
+    here = start.absolute()
+    return next((folder for folder in (here, *here.parents) if (folder / SETTINGS_FILE).is_file()), None)
+
+
+def address_of(
+    folder: Path | None, project: str | os.PathLike[str], servers: Sequence[str], credentials: str | None
+) -> Address:
+    settings = _settings(folder) if folder is not None else Settings()
+    if servers:
+        secret = str(Path(credentials).expanduser().absolute()) if credentials else ""
+        return Address(zone=settings.zone, servers=tuple(servers), credentials=secret)
+    if folder is None:
+        raise SituError(NO_PROJECT(place=str(project)))
+    return resolve_address(folder, settings)
+
+
+def _settings(folder: Path) -> Settings:
+    problems = Problems()
+    document = parse_yaml((folder / SETTINGS_FILE).read_bytes(), SETTINGS_FILE)
+    if document.root is not None:
+        document = replace(document, root=substitute(document.root, os.environ, problems))
+    settings = load_settings(document, problems)
+    problems.raise_errors()
+    return settings

@@ -1,0 +1,131 @@
+"""What a node has declared: advertisements and registrations, as the application holds them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from situ.catalogue import NOT_INSTALLED
+from situ.edge.event import Event
+from situ.edge.receiving import Buffer, Durable, Page, Stream
+from situ.errors import SituError
+
+Callback = Callable[[Event], Awaitable[object] | object]
+
+
+class Installing:
+    """From ``accepted`` to ``installed``: every engine works with the declaration."""
+
+    __slots__ = ("_installed", "missing", "version")
+
+    def __init__(self, *, installed: bool = False) -> None:
+        self.version = 0
+        self.missing: tuple[str, ...] = ()
+        self._installed = asyncio.Event()
+        if installed:
+            self._installed.set()
+
+    @property
+    def done(self) -> bool:
+        return self._installed.is_set()
+
+    def told(self, state: str, version: int, missing: tuple[str, ...]) -> None:
+        self.version, self.missing = max(self.version, version), missing
+        if state == "installed":
+            self._installed.set()
+
+    async def wait(self, seconds: float | None) -> bool:
+        """Whether it is installed within this time."""
+        if self._installed.is_set():
+            return True
+        try:
+            await asyncio.wait_for(self._installed.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def require(self, what: str, name: str, within: timedelta | float) -> None:
+        """R012 if it is not installed within this time; it stays accepted."""
+        seconds = within.total_seconds() if isinstance(within, timedelta) else within
+        if not await self.wait(seconds):
+            missing = f": {', '.join(self.missing)}" if self.missing else ""
+            raise SituError(NOT_INSTALLED(what=what, name=name, seconds=f"{seconds:g}", missing=missing))
+
+
+@dataclass(slots=True, eq=False)
+class Advertisement:
+    """A node's statement that it will publish events of a type."""
+
+    client: str
+    name: str
+    type: str
+    installing: Installing = field(repr=False)
+    mine: bool = True
+    """Made by this node; else it stands in the project."""
+    held: bool = field(default=False, repr=False)
+    """The first publication has been held back for it."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.client}/{self.name}"
+
+
+@dataclass(slots=True, eq=False)
+class Registration:
+    """Events of these types flow to this node. Iterate over it, or give it to ``add_listener``."""
+
+    client: str
+    name: str
+    types: tuple[str, ...]
+    where: str = ""
+    durable: bool = False
+    mine: bool = True
+    installing: Installing = field(default_factory=Installing, repr=False)
+    buffer: Buffer = field(default_factory=Buffer, repr=False)
+    consumer: Durable | None = field(default=None, repr=False)
+    pages: Page | None = field(default=None, repr=False)
+    listeners: int = 0
+    reading: bool = False
+    streaming: Callable[[Registration], Stream] = field(default=lambda each: each.no_stream(), repr=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.client}/{self.name}"
+
+    @property
+    def installed(self) -> bool:
+        return self.installing.done
+
+    @property
+    def received(self) -> int:
+        return self.consumer.received if self.consumer is not None else self.buffer.received
+
+    @property
+    def dropped(self) -> int:
+        return self.buffer.dropped
+
+    @property
+    def repeats(self) -> int:
+        return self.consumer.repeats if self.consumer is not None else 0
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self.streaming(self)
+
+    async def no_stream(self) -> Stream:
+        return
+        yield
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    """A callback at work."""
+
+    registration: Registration
+    callback: Callback = field(repr=False)
+    called: int = 0
+    failed: int = 0
+    error: str = ""
+    """What the last failed call raised."""
+    task: asyncio.Task[None] | None = field(default=None, repr=False)

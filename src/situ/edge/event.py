@@ -1,0 +1,86 @@
+"""An event as an application gets it, read from the line that was delivered.
+
+A message of hundreds of events is read by one call; what an application does not look at, the data above all, is not
+read at all.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from situ.errors import nearest
+
+
+class Data(dict[str, Any]):
+    """The data of an event: ``event.data["at"]["x"]`` and ``event.data.at.x`` are the same."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            similar = nearest(name, self) or tuple(self)
+            raise AttributeError(f"the data has no {name!r}; it has {', '.join(similar) or 'nothing'}") from None
+        if type(value) is dict or type(value) is list:
+            value = self[name] = _with_attributes(value)
+        return value
+
+
+def _with_attributes(value: Any) -> Any:
+    if type(value) is dict:
+        return Data(value)
+    if type(value) is list:
+        return [_with_attributes(item) for item in value]
+    return value
+
+
+class Event(msgspec.Struct, kw_only=True, dict=True):
+    """What was published, and where it stands: its ``key`` among its producer's events, its ``pos`` in the log.
+
+    ``redelivered`` says that this process or one before it may have seen the event already.
+    """
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    key: str = msgspec.field(name="situkey", default="")
+    context: str = msgspec.field(name="situcontext", default="root")
+    subject: str | None = None
+    confidence: str | None = None
+    redelivered: bool = msgspec.field(name="situredelivered", default=False)
+    position: str = msgspec.field(name="situpos", default="0")
+    subscriptions: str = msgspec.field(name="situsubs", default="")
+    raw: msgspec.Raw = msgspec.field(name="data", default=msgspec.Raw(b"{}"))
+
+    @property
+    def data(self) -> Data:
+        found: Data | None = self.__dict__.get("data")
+        if found is None:
+            found = self.__dict__["data"] = Data(msgspec.json.decode(self.raw))
+        return found
+
+    @property
+    def pos(self) -> int:
+        return int(self.position)
+
+    @property
+    def parts(self) -> tuple[str, int, int]:
+        """Client, incarnation and number of the event's key."""
+        client, incarnation, seq = self.key.rsplit(".", 2)
+        return client, int(incarnation), int(seq)
+
+    def __repr__(self) -> str:
+        return f"Event(type={self.type!r}, key={self.key!r}, time={self.time.isoformat()!r}, data={dict(self.data)!r})"
+
+
+_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+
+
+def read_events(body: bytes) -> list[Event]:
+    """The events of a message that was delivered."""
+    return _DECODER.decode(body)

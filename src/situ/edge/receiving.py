@@ -1,0 +1,162 @@
+"""How the events of a subscription reach the application: as they come, from a durable consumer, after history.
+
+All three are streams of events in which the step to the next event says that the last one is done with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+from situ.bus.interface import Bus
+from situ.edge.client_files import SeenFile
+from situ.edge.event import Event, read_events
+from situ.overlay.messages import HistoryAck
+from situ.overlay.window import Window
+
+BUFFERED = 1024
+
+Stream = AsyncGenerator[Event, None]
+Page = Callable[[int | None], Awaitable[HistoryAck]]
+"""Asks for the page of history behind a position; None: the first page."""
+
+
+class Buffer:
+    """Events that came and were not taken yet: the last 1,024. Older ones are dropped, and counted."""
+
+    def __init__(self, size: int = BUFFERED) -> None:
+        self.dropped = 0
+        self.received = 0
+        self._events: deque[Event] = deque()
+        self._size = size
+        self._some = asyncio.Event()
+        self._over = False
+
+    def put(self, event: Event) -> None:
+        self.received += 1
+        if len(self._events) >= self._size:
+            self._events.popleft()
+            self.dropped += 1
+        self._events.append(event)
+        self._some.set()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._over = True
+        self._some.set()
+
+    def clear(self) -> None:
+        self._events.clear()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    async def take(self) -> Event | None:
+        """The next event; None after the last."""
+        while not self._events:
+            if self._over:
+                return None
+            self._some.clear()
+            await self._some.wait()
+        return self._events.popleft()
+
+
+async def live(buffer: Buffer) -> Stream:
+    """Events as they come."""
+    while (event := await buffer.take()) is not None:
+        yield event
+
+
+async def history_then_live(pages: Page, buffer: Buffer) -> Stream:
+    """What is in the log, and then what comes; the buffer must have been listening since before the first page.
+
+    What came while history was read is in both. If the buffer could not hold all of it, it is emptied and history is
+    read on: the log has everything.
+    """
+    window = Window()
+    after: int | None = None
+    while True:
+        dropped = buffer.dropped
+        more = True
+        while more:
+            page = await pages(after)
+            for event in read_events(page.body):
+                if window.add(*event.parts):
+                    yield event
+            after, more = page.after_pos, page.more
+        if buffer.dropped == dropped:
+            break
+        buffer.clear()
+        buffer.dropped = dropped
+    while (came := await buffer.take()) is not None:
+        if window.add(*came.parts):
+            yield came
+
+
+class Durable:
+    """The stream of a durable subscription, each event once as far as this client's disk remembers."""
+
+    def __init__(self, bus: Bus, client: str, consumer: str, seen: SeenFile) -> None:
+        self.repeats = 0
+        """Events that came again and were not given again."""
+        self.received = 0
+        self._bus = bus
+        self._client = client
+        self._consumer = consumer
+        self._seen = seen
+
+    async def stream(self, pages: Page | None, limit: int | None = None) -> Stream:
+        """History first if it is asked for and was not read before; then what the consumer has.
+
+        After ``limit`` events the stream ends, without a wait for one more, when the last is done with.
+        """
+        left = -1 if limit is None else limit
+        if pages is not None and not self._seen.history.get("done"):
+            async with aclosing(self._history(pages)) as events:
+                async for event in events:
+                    yield event
+                    self._seen.add(*event.parts)
+                    left -= 1
+                    if left == 0:
+                        return
+        consumption = await self._bus.consume(self._consumer)
+        try:
+            async for stored in consumption:
+                events_here = read_events(stored.body)
+                last = events_here[-1]
+                for event in events_here:
+                    client, incarnation, seq = event.parts
+                    if client == self._client:
+                        continue
+                    if self._seen.window.has(client, incarnation, seq):
+                        self.repeats += 1
+                        continue
+                    event.redelivered = stored.redelivered
+                    self.received += 1
+                    yield event
+                    self._seen.add(client, incarnation, seq)
+                    left -= 1
+                    if left == 0 and event is not last:
+                        return
+                await consumption.acknowledge(stored.seq)
+                if left == 0:
+                    return
+        finally:
+            await consumption.close()
+
+    async def _history(self, pages: Page) -> Stream:
+        after: int | None = self._seen.history.get("after")
+        again = after is not None
+        more = True
+        while more:
+            page = await pages(after)
+            for event in read_events(page.body):
+                if self._seen.window.has(*event.parts):
+                    continue
+                event.redelivered = again
+                self.received += 1
+                yield event
+            after, more, again = page.after_pos, page.more, False
+            self._seen.note_history(after, done=not more)
