@@ -131,7 +131,7 @@ def _use_wal(engine: Engine, patience: float) -> None:
             try:
                 connection.cursor().execute("PRAGMA journal_mode = WAL")
                 return
-            except engine.dialect.loaded_dbapi.OperationalError as error:
+            except engine.dialect.loaded_dbapi.DatabaseError as error:
                 if "locked" not in str(error) or time.monotonic() >= deadline:
                     raise DBAPIError.instance("PRAGMA", None, error, engine.dialect.loaded_dbapi.Error) from error
                 time.sleep(0.02)
