@@ -33,6 +33,8 @@ from situ.pipeline.source import BusSource
 from situ.settings import Settings
 
 QUERY = "events"
+STEPS = ("offset", "publish", "carry", "count", "done")
+"""What a batch does, in this order."""
 _PURGE_EVERY = 2.0
 _STOP_WITHIN = 30
 

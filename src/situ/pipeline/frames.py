@@ -62,8 +62,11 @@ def schema(content: str) -> StructType:
 def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.RecordBatch]:
     """Rows in batches of about ``most``; those of one message stay together."""
     for chunk in _chunks(rows, most):
-        columns = list(zip(*map(_fields, chunk), strict=True))
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)]
+        bad = any(isinstance(row, Bad) for row in chunk)
+        read = _mixed_field if bad else getattr
+        arrays = [pa.array([read(row, name) for row in chunk], type) for name, type in (*_KEY, *_ENVELOPE)]
+        faults = [[_fault(row, name) for row in chunk] if bad else [None] * len(chunk) for name, _ in _FAULT]
+        arrays += [pa.array(column, type) for column, (_, type) in zip(faults, _FAULT, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
@@ -121,17 +124,15 @@ def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _fields(row: Row | Bad) -> tuple[Any, ...]:
+def _mixed_field(row: Row | Bad, name: str) -> Any:
+    """A field of a row; of what is no event, what it has of them."""
+    return getattr(row, "original" if name == "data" and isinstance(row, Bad) else name, None)
+
+
+def _fault(row: Row | Bad, name: str) -> Any:
     if isinstance(row, Row):
-        return (
-            row.pos, row.client, row.incarnation, row.seq, row.context, row.recv, row.id, row.source, row.type,
-            row.time, row.ad, row.confidence, row.ext, row.data, None, None, None,
-        )  # fmt: skip
-    errors = _ENCODE(row.errors).decode()
-    return (
-        row.pos, row.client, row.incarnation, row.seq, row.context, row.recv, None, None, None, None,
-        row.ad, None, None, row.original, row.stage, errors, row.size,
-    )  # fmt: skip
+        return None
+    return _ENCODE(row.errors).decode() if name == "errors" else getattr(row, name)
 
 
 def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | Bad]:
