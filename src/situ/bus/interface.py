@@ -86,10 +86,11 @@ class Bus(Protocol):
     async def prepare(self, settings: Settings) -> None:
         """Streams and buckets of the zone are there, as the settings say; content they have stays."""
 
-    async def store(self, message: Message) -> asyncio.Future[Ack]:
+    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
         """Hand a message to its stream. Messages of one connection are stored in the order of these calls.
 
-        Waits while too many are under way. The future fails with B-codes: stream full, bus unreachable.
+        Waits while too many are under way. The future fails with B-codes: stream full, bus unreachable. When a message
+        of a lane fails, those that were handed over behind it in the same lane fail with it: a lane has no gaps.
         """
 
     def read(
