@@ -479,7 +479,7 @@ CREDENTIALS_UNUSABLE = _define(
 OTHER_ORIGIN = _define(
     "D103",
     "declared elsewhere",
-    "The {kind} `{name}` belongs to {owner} and is declared otherwise there.",
+    "The {kind} `{name}` belongs to {owner} and can be changed only there.",
     "{remedy}",
     kind=str,
     name=str,

@@ -13,11 +13,14 @@ import typer
 
 from situ import __version__
 from situ.cli import explain, types
+from situ.cli.apply import apply
+from situ.cli.change import add, alter, remove
 from situ.cli.check import check
 from situ.cli.create import init, schemas
 from situ.cli.diff import diff
 from situ.cli.exits import Exit, Stop, exit_of
 from situ.cli.fmt import fmt
+from situ.cli.get import get
 from situ.cli.groups import group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
@@ -57,6 +60,11 @@ app.command()(init)
 app.command()(check)
 app.command()(diff)
 app.command()(fmt)
+app.command()(apply)
+app.command()(get)
+app.command()(add)
+app.command()(alter)
+app.command()(remove)
 app.add_typer(types.app)
 app.add_typer(explain.app)
 app.command()(schemas)

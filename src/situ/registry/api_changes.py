@@ -100,4 +100,5 @@ def _only(key: Key, document: Document) -> Written:
     if found.keys() != {key}:
         shown = ", ".join(f"the {each.kind} `{each.name}`" for each in list(found)[:_MOST_NAMED]) or "nothing declared"
         raise SituError(DECLARES_OTHER(kind=key.kind, name=key.name, found=shown))
-    return found[key]
+    # A document that was made from options stands nowhere.
+    return NOWHERE if document.file == str(key) else found[key]

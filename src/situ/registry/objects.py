@@ -70,8 +70,11 @@ class Object:
 
     @property
     def value(self) -> Any:
-        """The body as plain JSON values."""
-        return json.loads(self.body)
+        """The body as plain JSON values, in the order in which people write them."""
+        value = json.loads(self.body)
+        if self.kind == "subscription":
+            return Subscription.from_json(self.name, value).as_json()
+        return value
 
 
 def key_of(thing: Client | Advertisement | Subscription) -> Key:

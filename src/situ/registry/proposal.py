@@ -16,7 +16,7 @@ from situ.errors import Location, Problem
 from situ.registry.objects import Key, Object, Origin
 from situ.registry.written import NOWHERE, Written
 
-_OWNERS = {"folder": "the project folder", "client": "a client, which declared it itself", "api": "`situ add`"}
+_OWNERS = {"folder": "the project folder", "client": "the client that declared it", "api": "`situ add`"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,9 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 _BELOW: tuple[tuple[str, Kind], ...] = (("advertisements", "advertisement"), ("subscriptions", "subscription"))
 
 
+_MADE = ("client ", "advertisement ", "subscription ")
+
+
 class Written(NamedTuple):
     """Where an object stands, and the text of it there."""
 
@@ -78,9 +81,10 @@ def client_document(key: Key, body: Any) -> Document:
 
 
 def placed(problem: Problem) -> Problem:
-    """A problem of a document from :func:`client_document`, with its body as the first line."""
+    """A problem of a document from :func:`client_document`, with its body as the first line; others as they are."""
     place = problem.location
-    return problem if place is None else replace(problem, location=replace(place, line=max(1, place.line - 1)))
+    made = place is not None and place.line == 2 and place.file.startswith(_MADE)
+    return replace(problem, location=replace(place, line=1)) if place is not None and made else problem
 
 
 def types_document(types: Types, names: Iterable[str], units: Iterable[str], file: str) -> Document:
@@ -106,7 +110,9 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
     elif each.kind != "settings":
         client, _, name = each.name.partition("/")
         value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else {}}}
-    text: str = yaml.safe_dump({"version": 1, **value}, sort_keys=False, allow_unicode=True, width=110)
+    text: str = yaml.safe_dump(
+        {"version": 1, **value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
+    )
     return text
 
 

@@ -1,0 +1,92 @@
+"""``situ apply``: what the folder declares, in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.output import Output
+    from situ.deployment import Deployment
+    from situ.project.check import Checked
+
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
+
+
+def apply(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    reason: Reason = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Put what the project declares in force.
+
+    Shows what changes, stores it as a new version, and hands it to the run that is active; returns when its engines
+    work with it, after 10 s at the latest. What clients and `situ add` declared stays. If one thing is wrong, nothing
+    changes.
+
+    \b
+    Examples:
+      situ apply --dry-run
+      situ apply --reason "more rooms"
+    """
+    from situ.cli.opened import locate_project
+    from situ.cli.registered import Registered, refusing
+    from situ.cli.show_difference import show_difference
+    from situ.project.apply import apply_folder
+    from situ.project.check import check_folder
+    from situ.registry import current_user, open_registry
+
+    output = begin(context, json=as_json, quiet=quiet)
+    path = locate_project(project)
+    deployment = _sound(check_folder(path), output)
+    with refusing(), open_registry(path, deployment.settings) as registry:
+        if dry_run:
+            changes = registry.plan(deployment)
+            if as_json:
+                output.data({"version": registry.version(), "changes": [change.as_json() for change in changes]})
+            else:
+                output.show(show_difference(changes, summary=not quiet))
+            return Exit.DONE
+        applied = apply_folder(path, deployment, registry, who=current_user(), reason=reason)
+        if applied.changes and not as_json:
+            output.show(show_difference(applied.changes, summary=not quiet))
+        from situ.cli.effective import bring_into_force, show_effect
+
+        registered = Registered(path=path, settings=deployment.settings, registry=registry)
+        # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
+        effect = bring_into_force(registered, applied.deployment)
+    if as_json:
+        changes = applied.changes
+        output.data(
+            {
+                "version": applied.version,
+                "changes": [change.as_json() for change in changes],
+                "effect": effect.as_json(),
+            }
+        )
+    elif applied.changes:
+        show_effect(output, effect)
+    else:
+        output.say(f"Nothing to apply: version {applied.version} is what the folder declares, {effect}.")
+        output.warn(effect.problems)
+    return Exit.DONE
+
+
+def _sound(checked: Checked, output: Output) -> Deployment:
+    """The deployment of a folder without errors, its warnings shown."""
+    from situ.cli.opened import seen_from_here
+    from situ.errors import Severity
+
+    if checked.deployment is None:
+        raise Stop(Exit.REFUSED, *seen_from_here(checked.errors, checked.path))
+    warnings = tuple(problem for problem in checked.problems if problem.severity is Severity.WARNING)
+    if not output.json and not output.quiet:
+        output.warn(seen_from_here(warnings, checked.path))
+    return checked.deployment

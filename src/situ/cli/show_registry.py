@@ -1,0 +1,83 @@
+"""What the registry holds, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from situ.cli.output import visible
+from situ.cli.show_types import table
+from situ.registry import Object, Recorded, Version
+
+
+def show_objects(objects: Sequence[Object]) -> Iterator[RenderableType]:
+    """One a line: what it is called, what it says, whose it is."""
+    if not objects:
+        return
+    made = table("name", "version", "origin", "file", "declared as")
+    for each in objects:
+        made.add_row(Text(visible(each.name), "bold"), str(each.version), each.origin, visible(each.file), _body(each))
+    yield made
+
+
+def show_versions(versions: Sequence[Version]) -> Iterator[RenderableType]:
+    made = table("version", "since", "digest")
+    for each in versions:
+        made.add_row(str(each.version), _moment(each.at), each.digest[:12])
+    yield made
+
+
+def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
+    """Newest first; what came with the same deployment stands together."""
+    made = table("version", "when", "who", "what", "reason")
+    last = None
+    for each in changes:
+        new = each.deployment != last
+        last = each.deployment
+        what = "added" if each.before is None else "removed" if each.after is None else "changed"
+        made.add_row(
+            str(each.deployment) if new else "",
+            _moment(each.at) if new else "",
+            visible(each.who) if new else "",
+            f"{each.key.kind} {visible(each.key.name)} {what}",
+            visible(each.reason) if new else "",
+        )
+    yield made
+
+
+def _body(each: Object) -> str:
+    match each.kind:
+        case "settings" | "client":
+            return ""
+        case "function":
+            return visible(f"{each.value['signature']} = {each.value['expr']}")
+        case "unit":
+            return visible(each.value)
+        case "type" | "event":
+            return visible(_type(each.value))
+        case _:
+            return visible(", ".join(f"{key}: {_shown(value)}" for key, value in each.value.items()))
+
+
+def _type(body: dict[str, object]) -> str:
+    if "base" in body:
+        return str(body["base"])
+    attributes = body["attributes"]
+    assert isinstance(attributes, list)
+    above = body.get("supers", [])
+    assert isinstance(above, list)
+    names = [str(each["name"]) for each in attributes]
+    return " ".join((*(f"({', '.join(above)})" for _ in above[:1]), ", ".join(names)))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone().isoformat(sep=" ", timespec="seconds")

@@ -1,0 +1,44 @@
+"""From the project folder to the registry: what is declared, and where each thing stands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from situ.deployment import Deployment
+from situ.documents import Limits, parse_yaml, substitute
+from situ.errors import Problems
+from situ.project.folder import read_file, read_folder
+from situ.project.places import SETTINGS_FILE
+from situ.registry import Applied, Key, Registry
+from situ.registry.written import Written, declared_in
+from situ.settings import Settings, load_settings
+
+
+def apply_folder(path: Path, deployment: Deployment, registry: Registry, *, who: str, reason: str = "") -> Applied:
+    """Put a folder that was checked in force; the registry learns where each thing is written."""
+    return registry.apply(deployment, who, reason, written=find_written(path))
+
+
+def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:
+    """The file and the text of everything that the folder declares."""
+    folder = read_folder(path, environment)
+    documents = (document for kind in folder.documents.values() for document in kind)
+    return {key: written for document in documents for key, written in declared_in(document)}
+
+
+def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings alone, for what must work while the rest is being edited; :class:`SituError` if they are wrong."""
+    problems = Problems()
+    data = read_file(path, SETTINGS_FILE, problems)
+    problems.raise_errors()
+    document = parse_yaml(data or b"", SETTINGS_FILE)
+    problems.extend(document.problems)
+    if document.root is None:
+        problems.raise_errors()
+        return Settings()
+    root = substitute(document.root, environment, problems, Limits())
+    settings = load_settings(type(document)(file=SETTINGS_FILE, root=root), problems)
+    problems.raise_errors()
+    return settings
