@@ -1,0 +1,176 @@
+"""Routing: which delivery groups and which clients want an event. A compiled, immutable snapshot of all subscriptions.
+
+Durable subscriptions with the same types and filter form a group, which gets one copy of an event for all of them; its
+id depends on those alone, so every process and every run gives it the same. Volatile subscriptions get an event once a
+client, with the names of those of its subscriptions that want it; a client gets no events of its own.
+
+Equal filters on one type are one, however they are spelled; subscriptions hang from it. A snapshot is made from the one
+before: what did not change is shared. The index of an event type is made when its first event comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from situ.event.row import Row
+from situ.expr.scope import Definition
+from situ.expr.syntax import DEFAULT_LIMITS, Limits
+from situ.subscription.filter import Filter
+from situ.subscription.model import Subscription
+from situ.subscription.reading import data_reader, read_envelope
+from situ.subscription.targets import NOBODY, Targets, merge
+from situ.subscription.type_index import TypeIndex
+from situ.subscription.wanted import Group, Meaning, Wanted
+from situ.types.model import Struct, supertypes
+from situ.types.table import Types
+
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Who wants which of some rows, in the order of the rows.
+
+    ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
+    subscriptions that match, joined by commas.
+    """
+
+    durable: list[tuple[int, str]] = field(default_factory=list)
+    live: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+def compile_routing(
+    *,
+    types: Types,
+    functions: Mapping[str, Definition],
+    subscriptions: Mapping[str, Subscription],
+    limits: Limits = DEFAULT_LIMITS,
+    previous: Routing | None = None,
+) -> Routing:
+    """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown."""
+    meaning = Meaning(types, functions, limits)
+    if previous is None or previous.wanted.meaning != meaning:
+        return Routing(Wanted(meaning).changed(subscriptions).wanted, {})
+    return previous.changed(subscriptions)
+
+
+class Routing:
+    """See the module. Made by :func:`compile_routing`."""
+
+    def __init__(self, wanted: Wanted, indexes: dict[str, TypeIndex]) -> None:
+        self.wanted = wanted
+        self._indexes = indexes
+        self._merged: dict[tuple[str, tuple[Filter, ...]], Targets] = {}
+        self._testers: dict[tuple[Filter, str], Callable[[Row], bool]] = {}
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        return MappingProxyType(self.wanted.subscriptions)
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        return MappingProxyType(self.wanted.groups)
+
+    @property
+    def scanned(self) -> int:
+        """How many filters are tested against every event of their type, in the indexes made so far."""
+        return sum(len(index.scanned) for index in self._indexes.values())
+
+    def changed(self, subscriptions: Mapping[str, Subscription]) -> Routing:
+        """The snapshot for other subscriptions to the same types."""
+        change = self.wanted.changed(subscriptions)
+        if change.wanted is self.wanted:
+            return self
+        is_wanted = change.wanted.targets.__contains__
+        indexes: dict[str, TypeIndex] = {}
+        for name, index in self._indexes.items():
+            above = self._above(name)
+            added = [each for each in change.added if each.type in above]
+            removed = sum(each.type in above for each in change.removed)
+            indexes[name] = index.changed(added, removed, is_wanted) if added or removed else index
+        return Routing(change.wanted, indexes)
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """Who wants these rows."""
+        by_type: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            by_type.setdefault(row.type, []).append(place)
+        found: list[Targets] = [NOBODY] * len(rows)
+        for name, places in by_type.items():
+            index = self._indexes.get(name) or self._index(name)
+            if index is None:
+                continue
+            some = rows if len(places) == len(rows) else [rows[place] for place in places]
+            for place, filters in zip(places, index.match_each(some), strict=True):
+                found[place] = self._targets(name, index, filters)
+        routed = Routed()
+        for place, targets in enumerate(found):
+            if targets is not NOBODY:
+                _add(routed, place, rows[place], targets)
+        return routed
+
+    def route_one(self, row: Row) -> Routed:
+        """Who wants this row."""
+        routed = Routed()
+        index = self._indexes.get(row.type) or self._index(row.type)
+        if index is not None:
+            targets = self._targets(row.type, index, index.match(row))
+            if targets is not NOBODY:
+                _add(routed, 0, row, targets)
+        return routed
+
+    def matches(self, subscription: str, row: Row) -> bool:
+        """Whether a subscription wants this row, the client's own or not; KeyError if there is no such subscription."""
+        wanted = self.wanted.subscriptions[subscription]
+        above = self._above(row.type)
+        return any(
+            self._tester(self.wanted.filter(wanted, type), row.type)(row) for type in wanted.types if type in above
+        )
+
+    def _tester(self, filter_: Filter, type: str) -> Callable[[Row], bool]:
+        known = self._testers.get((filter_, type))
+        if known is None:
+            struct = self._event(type)
+            assert struct is not None, "a type with types above it is known"
+            read = data_reader(struct, filter_.data)
+            known = self._testers[filter_, type] = lambda row: filter_.test(read_envelope(row), read(row.data))
+        return known
+
+    def _targets(self, name: str, index: TypeIndex, filters: list[Filter]) -> Targets:
+        key = (name, tuple(filters))
+        known = self._merged.get(key)
+        if known is None:
+            if len(self._merged) >= _MOST_REMEMBERED:
+                self._merged.clear()
+            targets = self.wanted.targets
+            known = merge(targets.get(each, NOBODY) for each in dict.fromkeys((*index.always, *filters)))
+            self._merged[key] = known
+        return known
+
+    def _index(self, name: str) -> TypeIndex | None:
+        event = self._event(name)
+        if event is None:
+            return None
+        by_type = self.wanted.by_type
+        filters = [each for above in sorted(self._above(name)) for each in by_type.get(above, ())]
+        index = self._indexes[name] = TypeIndex.of(event, filters)
+        return index
+
+    def _event(self, name: str) -> Struct | None:
+        return self.wanted.meaning.types.event(name)
+
+    def _above(self, name: str) -> frozenset[str]:
+        """The type itself and all above it."""
+        event = self._event(name)
+        return frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
+
+
+def _add(routed: Routed, place: int, row: Row, targets: Targets) -> None:
+    for group in targets.durable:
+        routed.durable.append((place, group))
+    client = row.client
+    for other, names in targets.live:
+        if other != client:
+            routed.live.append((place, other, names))

@@ -1,0 +1,167 @@
+"""The index of one event type: which filters does an event of it match?
+
+It holds the filters on the type and on those above it, in segments that never change. New filters come into a segment
+of their own; small segments are merged as they get many, so that adding one filter to thousands is cheap and searching
+stays it. Filters nobody wants any more stay where they are until they are many: whoever gets the answer knows which
+filters are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from situ.event.row import Row
+from situ.subscription.filter import Filter
+from situ.subscription.normal_form import Path
+from situ.subscription.reading import Data, data_reader, read_envelope
+from situ.subscription.segment import EVENT_TIME, Entry, Segment
+from situ.types.model import DOUBLE, LONG, STRING, ListOf, Struct, Type, plain
+
+_GROWTH = 4
+"""A segment is at least so many times as large as the next, or they are merged."""
+_ENVELOPE: Mapping[Path, Type] = {
+    ("event", "id"): STRING,
+    ("event", "source"): STRING,
+    ("event", "type"): STRING,
+    EVENT_TIME: LONG,
+    ("event", "confidence"): DOUBLE,
+}
+_NO_DATA: Data = {}
+
+
+class TypeIndex:
+    """Filters on the events of one type; immutable."""
+
+    __slots__ = ("_dead", "_event", "_paths", "_reader", "always", "filters", "scanned", "segments")
+
+    def __init__(self, event: Struct, segments: tuple[Segment, ...], dead: int = 0) -> None:
+        self._event = event
+        self._dead = dead
+        self.segments = segments
+        self.filters = sum(len(segment.filters) for segment in segments)
+        self.always = tuple(each for segment in segments for each in segment.always)
+        self.scanned = tuple(each for segment in segments for each in segment.scanned)
+        self._paths = sorted(set[Path]().union(*(segment.paths for segment in segments)))
+        self._reader = self._make_reader()
+
+    @classmethod
+    def of(cls, event: Struct, filters: Sequence[Filter]) -> TypeIndex:
+        return cls(event, (Segment(event.name, filters, _kinds(event, filters)),) if filters else ())
+
+    def changed(self, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]) -> TypeIndex:
+        """The index with more filters, ``removed`` of the others being unwanted from now on."""
+        dead = self._dead + removed
+        if 2 * dead > self.filters:
+            kept = [each for segment in self.segments for each in segment.filters if is_wanted(each)]
+            return TypeIndex.of(self._event, [*kept, *added])
+        last, segments = list(added), list(self.segments)
+        while segments and last and len(segments[-1].filters) < _GROWTH * len(last):
+            merged = [each for each in segments[-1].filters if is_wanted(each)]
+            dead -= len(segments[-1].filters) - len(merged)
+            last = merged + last
+            segments.pop()
+        if last:
+            segments.append(Segment(self._event.name, last, _kinds(self._event, last)))
+        return TypeIndex(self._event, tuple(segments), dead)
+
+    def match(self, row: Row) -> list[Filter]:
+        """The filters that are true of the event, besides those that always are."""
+        if self._reader is None:
+            return []
+        data = self._reader(row.data)
+        values = {path: _value(path, row, data) for path in self._paths}
+        entries: list[Entry] = []
+        for segment in self.segments:
+            entries += segment.find(values)
+        return self._true(entries, row, data) if entries or self.scanned else []
+
+    def match_each(self, rows: Sequence[Row]) -> list[list[Filter]]:
+        """The same for many events."""
+        if self._reader is None:
+            return [[] for _ in rows]
+        read = self._reader
+        every = [read(row.data) for row in rows]
+        columns = {path: _column(path, rows, every) for path in self._paths}
+        found: list[list[Entry]] = [[] for _ in rows]
+        for segment in self.segments:
+            segment.find_each(columns, found)
+        scanned = bool(self.scanned)
+        return [
+            self._true(entries, row, data) if entries or scanned else []
+            for entries, row, data in zip(found, rows, every, strict=True)
+        ]
+
+    def _true(self, entries: list[Entry], row: Row, data: Data) -> list[Filter]:
+        """Those of the candidates that are true, each once."""
+        result: dict[Filter, None] = {}
+        tested: dict[Filter, None] = dict.fromkeys(self.scanned)
+        for candidate, sure in entries:
+            if sure:
+                result[candidate] = None
+            else:
+                tested[candidate] = None
+        if tested:
+            event = read_envelope(row)
+            for candidate in tested:
+                if candidate not in result and candidate.test(event, data):
+                    result[candidate] = None
+        return list(result)
+
+    def _make_reader(self) -> Callable[[bytes], Data] | None:
+        """Reads what is looked up and tested; None if nothing is."""
+        if not self._paths and not self.scanned:
+            return None
+        names: set[str] = set()
+        for segment in self.segments:
+            if segment.names is None:
+                return data_reader(self._event, None)
+            names |= segment.names
+        return data_reader(self._event, names) if names else lambda _: _NO_DATA
+
+
+def _value(path: Path, row: Row, data: Data) -> Any:
+    if path[0] == "event":
+        return getattr(row, path[1])
+    value: Any = data
+    for step in path[1:]:
+        if value is None:
+            return None
+        value = value.get(step)
+    return value
+
+
+def _column(path: Path, rows: Sequence[Row], every: Sequence[Data]) -> Sequence[Any]:
+    if path[0] == "event":
+        name = path[1]
+        return [getattr(row, name) for row in rows]
+    if len(path) == 2:
+        step = path[1]
+        return [data.get(step) for data in every]
+    column: list[Any] = list(every)
+    for step in path[1:]:
+        column = [None if value is None else value.get(step) for value in column]
+    return column
+
+
+def _kinds(event: Struct, filters: Sequence[Filter]) -> dict[Path, Type]:
+    """The type of each attribute the filters look at."""
+    kinds = dict(_ENVELOPE)
+    for each in filters:
+        for conjunction in each.conjunctions:
+            for atom in conjunction:
+                path: Path | None = getattr(atom, "path", None)
+                if path is not None and path not in kinds and (kind := _kind(event, path[1:])) is not None:
+                    kinds[path] = kind
+    return kinds
+
+
+def _kind(event: Struct, steps: Sequence[str]) -> Type | None:
+    type: Type = event
+    for step in steps:
+        bare = plain(type)
+        attribute = bare.attribute(step) if isinstance(bare, Struct) else None
+        if attribute is None:
+            return None
+        type = attribute.type
+    return None if isinstance(plain(type), Struct | ListOf) else type
