@@ -1,0 +1,291 @@
+"""Reading as a durable consumer of ``OUT``: in order, from the first unacknowledged message on, whatever happens.
+
+The server remembers per consumer how far messages were handed out and how far they are acknowledged. It would hand out
+unacknowledged ones again by itself, but late and between others; so its own patience is set to a year, and who attaches
+reads what lies between the two marks again from the stream itself, in order, before he asks for new messages. The same
+is done after a lost connection, and when a message was handed to somebody who never got it.
+
+A consumer is never deleted to set it back: ``OUT`` keeps messages only for consumers that exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from situ.bus.interface import ConsumerState
+from situ.bus.link import Link, Listening
+from situ.bus.names import Names
+from situ.bus.reading import failure, read
+from situ.bus.streams import nanoseconds
+from situ.catalogue import NOT_ON_BUS
+from situ.errors import SituError
+from situ.event.message import Stored
+
+_YEAR = nanoseconds(timedelta(days=365))
+_EXPIRES = 10.0
+_SILENCE = 2 * _EXPIRES
+_STATUS_OF_SERVER = ("Nats-Pending-Messages", "Nats-Pending-Bytes")
+
+
+def configuration(name: str, subjects: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "durable_name": name,
+        "ack_policy": "all",
+        "deliver_policy": "new",
+        "ack_wait": _YEAR,
+        "max_deliver": -1,
+        "max_ack_pending": -1,  # readers bound what is under way themselves
+        "filter_subjects": list(subjects),
+    }
+
+
+class Consumers:
+    """The durable consumers of a zone."""
+
+    def __init__(self, link: Link, names: Names) -> None:
+        self._link = link
+        self._names = names
+        self._stream = names.out_stream
+
+    async def ensure(self, name: str, groups: Sequence[str]) -> None:
+        subjects = sorted({self._names.out(group) for group in groups})
+        request = {"stream_name": self._stream, "action": "", "config": configuration(name, subjects)}
+        answer = await self._link.ask_server(f"CONSUMER.CREATE.{self._stream}.{name}", request)
+        if "error" in answer:
+            raise failure(answer["error"], "stream", self._stream)
+
+    async def drop(self, name: str) -> None:
+        answer = await self._link.ask_server(f"CONSUMER.DELETE.{self._stream}.{name}")
+        if "error" in answer and answer["error"].get("code") != 404:
+            raise failure(answer["error"], "consumer", name)
+
+    async def info(self, name: str) -> dict[str, Any]:
+        answer = await self._link.ask_server(f"CONSUMER.INFO.{self._stream}.{name}")
+        if "error" in answer:
+            raise failure(answer["error"], "consumer", name)
+        return answer
+
+    async def list(self) -> tuple[ConsumerState, ...]:
+        found: list[ConsumerState] = []
+        while True:
+            answer = await self._link.ask_server(f"CONSUMER.LIST.{self._stream}", {"offset": len(found)})
+            if "error" in answer:
+                raise failure(answer["error"], "stream", self._stream)
+            page = answer.get("consumers") or []
+            found.extend(self._state(info) for info in page)
+            if not page or len(found) >= answer.get("total", 0):
+                return tuple(sorted(found, key=lambda state: state.name))
+
+    def _state(self, info: dict[str, Any]) -> ConsumerState:
+        return ConsumerState(
+            name=info["name"],
+            groups=tuple(self._names.group_of(subject) for subject in subjects_of(info)),
+            acknowledged=info["ack_floor"]["stream_seq"],
+            waiting=info["num_pending"],
+            unacknowledged=info["num_ack_pending"],
+        )
+
+    async def attach(self, name: str, pending: int) -> NatsConsumption:
+        consumption = NatsConsumption(self._link, self, self._stream, name, max(pending, 1))
+        await consumption.start()
+        return consumption
+
+
+def subjects_of(info: dict[str, Any]) -> tuple[str, ...]:
+    config = info["config"]
+    single = config.get("filter_subject")
+    return (single,) if single else tuple(config.get("filter_subjects") or ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A message under way to the reader, and the subject that acknowledges it."""
+
+    message: Stored
+    acknowledges: str
+    number: int  # how many messages were handed to this consumer up to it
+
+
+class NatsConsumption:
+    """One reader at work; see :class:`situ.bus.interface.Consumption`."""
+
+    def __init__(self, link: Link, consumers: Consumers, stream: str, name: str, pending: int) -> None:
+        self._link = link
+        self._consumers = consumers
+        self._stream = stream
+        self._name = name
+        self._pending = pending
+        self._inbox = link.inbox()
+        self._listening: Listening | None = None
+        self._came: asyncio.Queue[Msg] = asyncio.Queue()
+        self._wake = asyncio.Event()
+        self._requests: dict[str, int] = {}  # by number: how many messages each may still bring
+        self._request_numbers = iter(range(1, 2**62))
+        self._unacknowledged: deque[_Given] = deque()
+        self._seen = 0  # the last sequence given to the reader
+        self._number = 0
+        self._acknowledged: _Given | None = None
+        self._closed = False
+
+    async def start(self) -> None:
+        await self._consumers.info(self._name)  # B109 if there is none
+        self._listening = await self._link.listen(f"{self._inbox}.*", self._receive)
+        self._link.on_up.append(self._wake.set)
+
+    def _receive(self, message: Msg) -> None:
+        self._came.put_nowait(message)
+        self._wake.set()
+
+    async def __aiter__(self) -> AsyncIterator[Stored]:
+        session = 0
+        while not self._closed:
+            down = self._link.down
+            session += 1
+            async for message in self._handed_out(first=session == 1):
+                yield message
+            while not self._closed and not down.is_set():  # type: ignore[redundant-expr] # closed while it yielded
+                await self._ask()
+                arrived = await self._next(down)
+                if arrived is None:
+                    break  # silence: look at the marks again
+                given = self._take(arrived)
+                if given is None:
+                    continue
+                if given.number != self._number + 1:
+                    break  # one was handed to nobody: read it from the stream
+                self._note(given)
+                yield given.message
+            self._requests.clear()
+            self._inbox_drained()
+
+    def _inbox_drained(self) -> None:
+        """What still arrives for old requests lies below the mark and is read from the stream instead."""
+        while not self._came.empty():
+            self._came.get_nowait()
+
+    async def _handed_out(self, *, first: bool) -> AsyncIterator[Stored]:
+        """What the server has handed out, but this reader not got or not acknowledged, in order."""
+        await self._repeat_acknowledgement()
+        info = await self._consumers.info(self._name)
+        floor, handed = info["ack_floor"], info["delivered"]
+        if first:
+            self._seen, self._number = floor["stream_seq"], floor["consumer_seq"]
+        if handed["stream_seq"] > self._seen:
+            messages = read(self._link, self._stream, self._seen + 1, handed["stream_seq"], subjects_of(info), 100)
+            async with aclosing(messages) as found:
+                async for message in found:
+                    number = handed["consumer_seq"] if message.seq == handed["stream_seq"] else self._number + 1
+                    if first:
+                        message = _redelivered(message)
+                    acknowledges = f"$JS.ACK.{self._stream}.{self._name}.1.{message.seq}.{number}.0.0"
+                    await self._room()
+                    self._note(_Given(message, acknowledges, number))
+                    yield message
+                    if self._closed:
+                        return
+        self._seen = max(self._seen, handed["stream_seq"])
+        self._number = max(self._number, handed["consumer_seq"])
+
+    async def _room(self) -> None:
+        while len(self._unacknowledged) >= self._pending and not self._closed:
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _note(self, given: _Given) -> None:
+        self._seen, self._number = given.message.seq, given.number
+        self._unacknowledged.append(given)
+
+    # ── asking for new messages ──
+
+    async def _ask(self) -> None:
+        """Ask for as many as the reader may have under way; wait while that is none."""
+        await self._room()
+        waiting = self._came.qsize() + sum(self._requests.values())
+        wanted = self._pending - len(self._unacknowledged) - waiting
+        # A few at a time: one request per acknowledgement would double the traffic.
+        if self._closed or wanted <= 0 or (waiting and wanted * 2 < self._pending):
+            return
+        number = str(next(self._request_numbers))
+        self._requests[number] = wanted
+        body = {"batch": wanted, "expires": int(_EXPIRES * 1e9)}
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
+        await self._link.publish(subject, json.dumps(body).encode(), None, reply=f"{self._inbox}.{number}")
+
+    async def _next(self, down: asyncio.Event) -> Msg | None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SILENCE
+        while self._came.empty():
+            if down.is_set() or self._closed or loop.time() >= deadline:
+                return None
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), min(0.5, deadline - loop.time()))
+            except TimeoutError:
+                continue
+        return self._came.get_nowait()
+
+    def _take(self, arrived: Msg) -> _Given | None:
+        headers = arrived.headers or {}
+        status = headers.get("Status")
+        if status is not None:
+            # The request is over: it expired, or the server cannot serve it just now.
+            self._requests.pop(arrived.subject.rpartition(".")[2], None)
+            if status == "409" and "deleted" in str(headers.get("Description", "")).lower():
+                raise SituError(NOT_ON_BUS(kind="consumer", name=self._name))
+            return None
+        if oldest := next(iter(self._requests), None):  # the server serves requests one after the other
+            self._requests[oldest] -= 1
+            if not self._requests[oldest]:
+                del self._requests[oldest]
+        seq, handed, at = (int(token) for token in arrived.reply.split(".")[-4:-1])
+        message = Stored(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
+        if seq <= self._seen:
+            return None
+        return _Given(message, arrived.reply, handed)
+
+    # ── acknowledging ──
+
+    async def acknowledge(self, seq: int) -> None:
+        last: _Given | None = None
+        while self._unacknowledged and self._unacknowledged[0].message.seq <= seq:
+            last = self._unacknowledged.popleft()
+        if last is None:
+            return
+        self._acknowledged = last
+        self._wake.set()
+        if self._link.client is not None:
+            await self._repeat_acknowledgement()
+
+    async def _repeat_acknowledgement(self) -> None:
+        """An acknowledgement that got lost is repeated by the next; after a lost connection, by this."""
+        if self._acknowledged is not None:
+            await self._link.publish(self._acknowledged.acknowledges, b"", None)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+        if self._listening is not None:
+            self._link.on_up.remove(self._wake.set)
+            await self._listening.close()
+            self._listening = None
+
+
+def _redelivered(message: Stored) -> Stored:
+    return Stored(
+        seq=message.seq,
+        subject=message.subject,
+        body=message.body,
+        headers=message.headers,
+        at=message.at,
+        redelivered=True,
+    )
