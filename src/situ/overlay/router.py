@@ -154,6 +154,8 @@ class State:
     declaring: dict[int, Pending] = field(default_factory=dict)
     waiting: list[tuple[int, Pending]] = field(default_factory=list)
     """Accepted declarations, with the version that engines must adopt."""
+    withdrawing: set[tuple[type, str]] = field(default_factory=set)
+    """Still deployed, but not for long."""
     deployed: Deployed | None = None
     adopted: int = 0
     tickets: int = 0
@@ -180,6 +182,7 @@ def _start(state: State, given: Start, now: float) -> Effects:
 def _deployed(state: State, given: Deployed, now: float) -> Effects:
     if state.deployed is None or given.version >= state.deployed.version:
         state.deployed = given
+        state.withdrawing = {each for each in state.withdrawing if each[1] in _table(given, each[0])}
     yield from ()
 
 
@@ -308,7 +311,7 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
     gone = tuple(what for key, what in state.owned.get(client, {}).items() if key not in keys and not _is_durable(what))
     for what in gone:
         _disown(state, what)
-    yield Answer(ticket=given.ticket, message=_known_of(state, client, gone))
+    yield Answer(ticket=given.ticket, message=_known_of(state, client))
     if gone:
         yield Withdraw(ticket=None, what=gone)
     for what in listed:
@@ -609,26 +612,31 @@ def _subscription(client: str, name: str, wanted: Wanted) -> Subscription:
 def _standing(state: State, what: Declaration) -> Declaration | None:
     """What is declared under this name, by the client or by the project."""
     own = state.owned.get(what.client, {}).get((type(what), what.name))
-    if own is not None or state.deployed is None:
+    if own is not None or state.deployed is None or (type(what), what.id) in state.withdrawing:
         return own
-    table: Mapping[str, Declaration] = (
-        state.deployed.advertisements if isinstance(what, Advertisement) else state.deployed.subscriptions
-    )
-    return table.get(what.id)
+    return _table(state.deployed, type(what)).get(what.id)
 
 
-def _known_of(state: State, client: str, gone: tuple[Declaration, ...]) -> FullListAck:
+def _table(deployed: Deployed, of: type) -> Mapping[str, Declaration]:
+    return deployed.advertisements if of is Advertisement else deployed.subscriptions
+
+
+def _known_of(state: State, client: str) -> FullListAck:
     deployed = state.deployed
     if deployed is None:
         return FullListAck()
-    left = {(type(what), what.name) for what in gone}
-    ads = {ad.name: ad.type for ad in _of_client(deployed.advertisements, client) if (type(ad), ad.name) not in left}
-    subs = {
-        sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable)
-        for sub in _of_client(deployed.subscriptions, client)
-        if (type(sub), sub.name) not in left
-    }
-    return FullListAck(version=deployed.version, ads=ads, subs=subs)
+    left = state.withdrawing
+    ads = _of_client(deployed.advertisements, client)
+    subs = _of_client(deployed.subscriptions, client)
+    return FullListAck(
+        version=deployed.version,
+        ads={ad.name: ad.type for ad in ads if (Advertisement, ad.id) not in left},
+        subs={
+            sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable)
+            for sub in subs
+            if (Subscription, sub.id) not in left
+        },
+    )
 
 
 def _of_client(table: Mapping[str, T], client: str) -> list[T]:
@@ -655,10 +663,12 @@ def _is_durable(what: Declaration) -> bool:
 
 
 def _own(state: State, what: Declaration) -> None:
+    state.withdrawing.discard((type(what), what.id))
     state.owned.setdefault(what.client, {})[type(what), what.name] = what
 
 
 def _disown(state: State, what: Declaration) -> None:
+    state.withdrawing.add((type(what), what.id))
     own = state.owned.get(what.client, {})
     own.pop((type(what), what.name), None)
     if not own:

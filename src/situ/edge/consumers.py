@@ -1,0 +1,61 @@
+"""Durable consumers on the bus: one for each durable subscription, there before anybody relies on it.
+
+A subscription that changes keeps its consumer: it reads the old group to its end and the new one, and only the new one
+once nothing of the old is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from situ.bus.interface import Bus
+from situ.bus.names import consumer_of, subscription_of
+from situ.deployment import Deployment
+from situ.subscription.model import Subscription
+from situ.subscription.targets import group_of
+
+
+class DurableConsumers:
+    """Keeps the consumers of a zone equal to its durable subscriptions."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._groups: dict[str, tuple[str, ...]] = {}
+        """Consumer → the groups it reads, the newest last."""
+
+    async def load(self) -> None:
+        """What is there from before."""
+        self._groups = {each.name: each.groups for each in await self._bus.consumers()}
+
+    async def ensure(self, deployment: Deployment) -> None:
+        """Every durable subscription has its consumer."""
+        for subscription in deployment.subscriptions.values():
+            if not subscription.durable:
+                continue
+            name, group = consumer_of(subscription.id), group_of(subscription)
+            have = self._groups.get(name, ())
+            if not have or have[-1] != group:
+                wanted = (*(each for each in have if each != group), group)
+                await self._bus.ensure_consumer(name, wanted)
+                self._groups[name] = wanted
+
+    async def tidy(self, deployment: Deployment) -> None:
+        """Once every engine works with the deployment: nobody writes any more to what only the one before had."""
+        declared = deployment.subscriptions
+        for name in [name for name in self._groups if subscription_of(name) not in declared]:
+            await self._bus.drop_consumer(name)
+            del self._groups[name]
+        for name in [name for name, groups in self._groups.items() if not _is_durable(declared, name)]:
+            await self._bus.drop_consumer(name)
+            del self._groups[name]
+        if any(len(groups) > 1 for groups in self._groups.values()):
+            idle = {each.name for each in await self._bus.consumers() if not each.waiting and not each.unacknowledged}
+            for name, groups in tuple(self._groups.items()):
+                if len(groups) > 1 and name in idle:
+                    await self._bus.ensure_consumer(name, groups[-1:])
+                    self._groups[name] = groups[-1:]
+
+
+def _is_durable(declared: Mapping[str, Subscription], name: str) -> bool:
+    found = declared.get(subscription_of(name))
+    return found is not None and found.durable

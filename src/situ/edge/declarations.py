@@ -1,0 +1,131 @@
+"""Declarations of clients on their way into the registry: those that come close together become one version.
+
+Taking an advertisement back waits, where another process decodes what clients sent, until that process has taken
+everything that was stored before: those events were published while the advertisement held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.errors import SituError
+from situ.overlay.effects import Declaration, Declare, Declared, Input, Refused, Withdraw
+from situ.registry import Registry
+from situ.registry.snapshots import publish_deployment
+from situ.subscription.model import Advertisement
+
+_log = logging.getLogger("situ.router")
+_TOGETHER = 0.02
+_LOOK_EVERY = 0.5
+
+
+@dataclass(slots=True)
+class _Work:
+    ticket: int | None
+    what: Declaration
+    withdraw: bool
+
+
+@dataclass(slots=True)
+class _Held:
+    """Taken back when the ingress stream has nothing left up to this sequence."""
+
+    what: Declaration
+    until: int
+
+
+class Declarations:
+    """The one way of clients' declarations into the registry."""
+
+    def __init__(
+        self, bus: Bus, registry: Registry, tell: Callable[[Input], None], made: Callable[[int], None], *, drains: bool
+    ) -> None:
+        self._bus = bus
+        self._registry = registry
+        self._tell = tell
+        self._made = made
+        self._drains = drains
+        self._stream = Names(bus.zone).in_stream
+        self._work: list[_Work] = []
+        self._held: dict[tuple[type, str], _Held] = {}
+        self._some = asyncio.Event()
+        self._version = 0
+
+    def declare(self, effect: Declare) -> None:
+        self._held.pop((type(effect.what), effect.what.id), None)
+        self._work.append(_Work(effect.ticket, effect.what, withdraw=False))
+        self._some.set()
+
+    async def withdraw(self, effect: Withdraw) -> None:
+        until = (await self._bus.state(self._stream)).last if self._drains else 0
+        for what in effect.what:
+            if self._drains and isinstance(what, Advertisement):
+                self._held[type(what), what.id] = _Held(what, until)
+                if effect.ticket is not None:
+                    self._tell(Declared(ticket=effect.ticket, version=self._version))
+            else:
+                self._work.append(_Work(effect.ticket, what, withdraw=True))
+                self._some.set()
+
+    async def run(self) -> None:
+        """For ever: take what has come together, and make it a version."""
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(_TOGETHER)
+            self._some.clear()
+            work, self._work = self._work, []
+            if work:
+                await self._store(work)
+
+    async def release(self) -> None:
+        """For ever: take back what was waiting for the ingress stream to run empty."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            if not self._held:
+                continue
+            try:
+                first = (await self._bus.state(self._stream)).first
+            except SituError:
+                continue
+            for key, held in tuple(self._held.items()):
+                if first > held.until:
+                    del self._held[key]
+                    self._work.append(_Work(None, held.what, withdraw=True))
+                    self._some.set()
+
+    async def _store(self, work: list[_Work]) -> None:
+        # Of what was said about one thing, the last holds.
+        last = {(type(each.what), each.what.id): each for each in work}
+        declared = [each.what for each in last.values() if not each.withdraw]
+        withdrawn = [each.what for each in last.values() if each.withdraw]
+        try:
+            outcome = await asyncio.to_thread(
+                self._registry.declare, declared, withdraw=withdrawn, who="clients", reason="declared by clients"
+            )
+            await publish_deployment(self._bus, outcome.deployment)
+        except SituError as error:
+            _log.warning("declarations of clients were refused: %s", error)
+            problem = error.problems[0]
+            for each in work:
+                if each.ticket is not None:
+                    self._tell(Refused(ticket=each.ticket, code=error.code, message=problem.message, hint=problem.hint))
+            return
+        self._version = outcome.version
+        self._made(outcome.version)
+        for each in work:
+            refused = outcome.refused(each.what) if not each.withdraw else ()
+            if refused:
+                problem = refused[0]
+                message = problem.message
+                if problem.cause is not None:
+                    message = f"{message} {problem.cause.message}"
+                if each.ticket is not None:
+                    code = problem.code.code
+                    self._tell(Refused(ticket=each.ticket, code=code, message=message, hint=problem.hint))
+            elif each.ticket is not None:
+                self._tell(Declared(ticket=each.ticket, version=outcome.version))

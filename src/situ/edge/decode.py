@@ -1,0 +1,16 @@
+"""Stage decode: a message of a client → rows, each an event of its declared type or the reasons why it is none."""
+
+from __future__ import annotations
+
+from situ.edge.plans import Plan
+from situ.event.message import EventKey
+from situ.event.row import Bad, Origin, Row
+
+
+def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | Bad]:
+    """The rows of a message whose first event has this key. They have no positions before they are stored."""
+    origin = Origin(client=key.client, incarnation=key.incarnation, seq=key.seq, received=received, pos=0)
+    rows = plan.intake.decode(body, origin)
+    for row in rows:
+        row.pos = 0
+    return rows

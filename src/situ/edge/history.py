@@ -1,0 +1,97 @@
+"""What a subscription would have got: the root log, read page by page and filtered, for those who ask their router.
+
+A position here is a place in the root log itself: sequence of a message times 65,536 plus the place in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.deployment import Deployment
+from situ.edge.root_log import lines_of, place
+from situ.event.lines import decode_line
+from situ.event.message import PLACES, Stored, join_lines
+from situ.overlay.messages import History, HistoryAck
+from situ.subscription.model import Subscription
+from situ.subscription.routing import Routing, compile_routing
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_EVENTS = 2000
+_MOST_BYTES = 256 * 1024
+_MOST_SECONDS = 0.25
+_KEPT = 64
+
+
+class HistoryReader:
+    """Reads the root log of one zone for its clients."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._stream = Names(bus.zone).root_stream
+        self._routings: dict[Subscription, tuple[Deployment, Routing]] = {}
+
+    async def page(self, asked: History, wanted: Subscription, deployment: Deployment) -> HistoryAck:
+        """The next page: it ends when it is full, when reading took long enough, or with the log."""
+        routing = self._routing(wanted, deployment)
+        state = await self._bus.state(self._stream)
+        seq, skip = divmod(await self._begin(asked, state.first), PLACES)
+        seq = max(seq, state.first)
+        most = min(max(asked.limit, 1), _MOST_EVENTS)
+        clock = asyncio.get_running_loop().time
+        until = clock() + _MOST_SECONDS
+        found: list[bytes] = []
+        size = 0
+        async for stored in self._bus.read(self._stream, seq, state.last):
+            matching = _matching(stored, wanted, routing, skip if stored.seq == seq else 0)
+            for number, line in matching:
+                if found and (len(found) >= most or size + len(line) > _MOST_BYTES):
+                    return _page(stored.seq * PLACES + number, found, more=True)
+                found.append(line)
+                size += len(line)
+            if clock() > until and stored.seq < state.last:
+                return _page((stored.seq + 1) * PLACES, found, more=True)
+        return _page((max(state.last, seq - 1) + 1) * PLACES, found, more=False)
+
+    async def _begin(self, asked: History, first: int) -> int:
+        if asked.after_pos is not None:
+            return asked.after_pos
+        if not asked.since:
+            return first * PLACES
+        at = _EPOCH + timedelta(microseconds=asked.since)
+        return await self._bus.find(self._stream, at) * PLACES
+
+    def _routing(self, wanted: Subscription, deployment: Deployment) -> Routing:
+        known = self._routings.get(wanted)
+        if known is not None and known[0].types is deployment.types:
+            return known[1]
+        while len(self._routings) >= _KEPT:
+            self._routings.pop(next(iter(self._routings)))
+        routing = compile_routing(
+            types=deployment.types,
+            functions=deployment.definitions,
+            subscriptions={wanted.id: wanted},
+            limits=deployment.settings.expression_limits,
+        )
+        self._routings[wanted] = (deployment, routing)
+        return routing
+
+
+def _matching(stored: Stored, wanted: Subscription, routing: Routing, skip: int) -> list[tuple[int, bytes]]:
+    """Places and lines of the events of a message that the subscription wants."""
+    lines = lines_of(stored)
+    rows = [decode_line(line) for line in lines]
+    if not rows or rows[0].client == wanted.client:
+        return []
+    routed = routing.route(rows)
+    places = sorted({each[0] for each in routed.durable} | {each[0] for each in routed.live})
+    if not places:
+        return []
+    placed = place(rows, lines, stored.seq)
+    return [(number, placed[number]) for number in places if number >= skip]
+
+
+def _page(after: int, lines: list[bytes], *, more: bool) -> HistoryAck:
+    return HistoryAck(after_pos=after, more=more, count=len(lines), body=join_lines(lines))

@@ -1,0 +1,78 @@
+"""Stage root log: the good events of a message, as a message of the log; and those that are not, as dead letters.
+
+The message keeps the id it came under, so sent again it is stored once, whatever is made of it by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situ.bus.names import MIXED
+from situ.edge.plans import Plan
+from situ.event.lines import dead_letter
+from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    COUNT,
+    ID,
+    KEY,
+    RECEIVED,
+    EventKey,
+    Message,
+    Stored,
+    join_lines,
+    position,
+    split_lines,
+)
+from situ.event.row import Bad, Row
+
+_DATA = b',"data":'
+
+
+def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:
+    """The message of the root log that holds these events of one client."""
+    first = rows[0]
+    types = {row.type for row in rows}
+    return Message(
+        subject=plan.names.root(router, types.pop() if len(types) == 1 else MIXED),
+        headers={
+            CLIENT: first.client,
+            CONTEXT: first.context,
+            KEY: str(EventKey(first.client, first.incarnation, first.seq)),
+            COUNT: str(len(rows)),
+            RECEIVED: str(first.recv),
+            ID: id,
+        },
+        body=join_lines(lines),
+    )
+
+
+def dead_letters(bad: Sequence[Bad], now: int, plan: Plan) -> list[Message]:
+    """A message for each event that went no further."""
+    return [
+        Message(
+            subject=plan.names.dead(each.client),
+            headers={CLIENT: each.client, COUNT: "1", ID: f"dead+{each.key}"},
+            body=join_lines((dead_letter(each, now),)),
+        )
+        for each in bad
+    ]
+
+
+def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
+    """Give stored events their positions; their lines for delivery say them. Those that have one keep it."""
+    placed: list[bytes] = []
+    for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
+        if row.pos:
+            placed.append(line)
+            continue
+        row.pos = pos = position(seq, number)
+        # The quotes of a text are escaped, so the first of these stands before the data.
+        cut = line.index(_DATA)
+        placed.append(b'%s,"situpos":"%d"%s' % (line[:cut], pos, line[cut:]))
+    return placed
+
+
+def lines_of(stored: Stored) -> list[bytes]:
+    """The events of a message of the root log."""
+    return split_lines(stored.body)

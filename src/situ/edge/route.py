@@ -1,0 +1,14 @@
+"""Stage route: which delivery groups and which clients want each event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situ.edge.plans import Plan
+from situ.event.row import Row
+from situ.subscription.routing import Routed
+
+
+def route(rows: Sequence[Row], plan: Plan) -> Routed:
+    """The deliveries of these rows, in their order."""
+    return plan.routing.route_one(rows[0]) if len(rows) == 1 else plan.routing.route(rows)

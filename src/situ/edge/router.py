@@ -1,0 +1,374 @@
+"""The router as a process hosts it: takes messages from the bus, runs the machine, does what it says.
+
+On a Spark zone it stores what clients send, unopened, in the ingress stream; on an edge zone it hands it to the edge
+engine in the same process. Everything goes through one queue of inputs, so the machine sees one thing at a time; what
+takes long (storing, the registry, history) is under way meanwhile and comes back as an input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from contextlib import AsyncExitStack
+from typing import Any
+
+from situ.bus.interface import Bus, Serving
+from situ.bus.names import Names, shard_of
+from situ.deployment import Deployment
+from situ.edge.consumers import DurableConsumers
+from situ.edge.declarations import Declarations
+from situ.edge.engine import EdgeEngine
+from situ.edge.history import HistoryReader
+from situ.errors import SituError
+from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, MESSAGE, RECEIVED, REPLY, Message, message_id
+from situ.overlay.effects import (
+    Adopted,
+    Answer,
+    Declaration,
+    Declare,
+    Deployed,
+    Effect,
+    Garbled,
+    Input,
+    Look,
+    Received,
+    Record,
+    Report,
+    Send,
+    SetTimer,
+    Start,
+    Store,
+    Stored,
+    StoreFailed,
+    Timer,
+    Withdraw,
+)
+from situ.overlay.messages import (
+    Describe,
+    DescribeAck,
+    Description,
+    FromRouter,
+    Malformed,
+    Nack,
+    Terms,
+    decode_from_client,
+    encode,
+    session_of,
+)
+from situ.overlay.router import State, step
+from situ.registry import Registry
+from situ.registry.engines import engine_alive, report_adopted, wait_adopted
+from situ.registry.snapshots import fetch_deployment, watch_deployments
+from situ.settings import Settings
+from situ.types.model import Struct, supertypes
+from situ.types.syntax import format_attribute
+
+_log = logging.getLogger("situ.router")
+_CONTEXT = "root"
+_ADOPT_WITHIN = 10.0
+_BEATS = 6
+"""Signs of life of a client within the time after which its silence means that it is gone."""
+
+
+class Router:
+    """One router of one zone. With an engine it is an edge zone, else Spark takes the events from the bus."""
+
+    def __init__(self, bus: Bus, registry: Registry, *, engine: EdgeEngine | None = None, router: str = "r1") -> None:
+        self.router = router
+        self.received = 0
+        """Messages of clients."""
+        self.reports: dict[str, int] = {}
+        """Code → how often something was refused or lost."""
+        self._bus = bus
+        self._registry = registry
+        self._engine = engine
+        self._names = Names(bus.zone)
+        self._state = State(zone=bus.zone, router=router, incarnation=time.time_ns() // 1_000_000)
+        self._deployment = Deployment()
+        self._inputs: asyncio.Queue[Input] = asyncio.Queue()
+        self._replies: dict[int, str] = {}
+        self._tickets = 0
+        self._consumers = DurableConsumers(bus)
+        self._history = HistoryReader(bus)
+        self._reading = asyncio.Semaphore(4)
+        self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._made, drains=engine is None)
+        self._newest = 0
+        self._news = asyncio.Event()
+        self._serving: Serving | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stack = AsyncExitStack()
+        self._closing = False
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Who is connected."""
+        return tuple(sorted(self._state.children))
+
+    @property
+    def name(self) -> str:
+        return f"router-{self.router}"
+
+    # ── beginning and end ──
+
+    async def start(self) -> None:
+        """Serve. An engine of the same process is started before."""
+        await self._consumers.load()
+        await self._adopt(await fetch_deployment(self._bus))
+        await self._stack.enter_async_context(engine_alive(self._bus, self.name))
+        await report_adopted(self._bus, self.name, self._deployment.version)
+        self._inputs.put_nowait(Adopted(version=self._deployment.version))
+        self._inputs.put_nowait(Start(sessions=await self._sessions(), owned=await self._owned()))
+        for work in (
+            self._run(),
+            self._follow(),
+            self._await_engines(),
+            self._declarations.run(),
+            self._declarations.release(),
+        ):
+            self._begin(work)
+        self._serving = await self._bus.serve(self._names.ingress(self.router), self._handle)
+
+    async def close(self) -> None:
+        """Take nothing more; what is under way is stored and answered."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._serving is not None:
+            await self._serving.close()
+        await self._drain()
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    async def _drain(self) -> None:
+        state = self._state
+        deadline = time.monotonic() + 5
+        while (state.storing or state.unkeyed or not self._inputs.empty()) and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a part of the router failed", exc_info=error)
+
+    async def _sessions(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for entry in await self._bus.entries(self._names.clients):
+            if entry.value:
+                known = json.loads(entry.value)
+                if known.get("router") == self.router:
+                    found[entry.key] = int(known["session"])
+        return found
+
+    async def _owned(self) -> tuple[Declaration, ...]:
+        """What clients declared themselves, and the deployment still has."""
+        objects = await asyncio.to_thread(self._registry.objects)
+        deployment = self._deployment
+        tables: dict[str, Any] = {
+            "advertisement": deployment.advertisements,
+            "subscription": deployment.subscriptions,
+        }
+        return tuple(
+            tables[each.kind][each.name]
+            for each in objects
+            if each.origin == "client" and each.kind in tables and each.name in tables[each.kind]
+        )
+
+    # ── messages in ──
+
+    async def _handle(self, message: Message) -> None:
+        self.received += 1
+        self._tickets += 1
+        ticket = self._tickets
+        if reply := message.headers.get(REPLY):
+            self._replies[ticket] = reply
+        client = message.subject.rpartition(".")[2]
+        try:
+            session = session_of(message.headers)
+            said = decode_from_client(message.headers, message.body)
+        except Malformed as error:
+            kind = message.headers.get(MESSAGE, "Publish")[:64]
+            self._inputs.put_nowait(Garbled(client=client, kind=kind, reason=str(error), ticket=ticket))
+            return
+        self._inputs.put_nowait(Received(client=client, session=session, message=said, ticket=ticket))
+
+    async def _run(self) -> None:
+        """The machine: one input at a time."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            given = await self._inputs.get()
+            for effect in step(self._state, given, clock()):
+                try:
+                    await self._do(effect)
+                except SituError as error:
+                    _log.warning("%s: %s", type(effect).__name__, error)
+            if isinstance(given, Received | Garbled):
+                await asyncio.sleep(0)
+
+    # ── effects ──
+
+    async def _do(self, effect: Effect) -> None:
+        match effect:
+            case Answer():
+                await self._answer(effect.ticket, effect.message)
+            case Send():
+                await self._send(self._names.live(effect.client), effect.message)
+            case Store():
+                await self._store(effect)
+            case Declare():
+                self._declarations.declare(effect)
+            case Withdraw():
+                await self._declarations.withdraw(effect)
+            case Record():
+                await self._record(effect)
+            case Look():
+                self._begin(self._look(effect))
+            case SetTimer():
+                self._set_timer(effect)
+            case Report():
+                self.reports[effect.code] = self.reports.get(effect.code, 0) + 1
+                _log.warning("%s: %s %s", effect.client, effect.code, effect.text)
+
+    async def _answer(self, ticket: int, message: FromRouter) -> None:
+        if reply := self._replies.pop(ticket, ""):
+            await self._send(reply, message)
+
+    async def _send(self, subject: str, message: FromRouter) -> None:
+        headers, body = encode(message)
+        await self._bus.send(Message(subject=subject, headers=headers, body=body))
+
+    async def _store(self, effect: Store) -> None:
+        received = time.time_ns() // 1000
+        ticket = effect.ticket
+        if self._engine is not None:
+            taken = await self._engine.take(effect.key, effect.count, effect.body, received)
+            taken.add_done_callback(lambda done: self._stored(ticket, done))
+            return
+        client = effect.key.client
+        headers = {
+            CLIENT: client,
+            CONTEXT: _CONTEXT,
+            RECEIVED: str(received),
+            KEY: str(effect.key),
+            COUNT: str(effect.count),
+            ID: message_id(effect.key, effect.count),
+        }
+        message = Message(subject=self._names.raw(self.router, shard_of(client)), headers=headers, body=effect.body)
+        stored = await self._bus.store(message, lane=client)
+        stored.add_done_callback(lambda done: self._stored(ticket, done))
+
+    def _stored(self, ticket: int, done: asyncio.Future[Any]) -> None:
+        if done.cancelled():
+            self._inputs.put_nowait(StoreFailed(ticket=ticket, reason="the router is ending"))
+        elif (error := done.exception()) is not None:
+            reason = error.problems[0].message.rstrip(".") if isinstance(error, SituError) else str(error)
+            self._inputs.put_nowait(StoreFailed(ticket=ticket, reason=reason))
+        else:
+            result = done.result()
+            self._inputs.put_nowait(Stored(ticket=ticket, dead=result if isinstance(result, tuple) else ()))
+
+    async def _record(self, effect: Record) -> None:
+        if effect.session is None:
+            await self._bus.remove(self._names.clients, effect.client)
+        else:
+            value = json.dumps({"router": self.router, "session": effect.session}).encode()
+            await self._bus.put(self._names.clients, effect.client, value)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        loop = asyncio.get_running_loop()
+        if effect.name in self._timers:
+            self._timers[effect.name].cancel()
+        self._timers[effect.name] = loop.call_later(effect.after, self._inputs.put_nowait, Timer(name=effect.name))
+
+    # ── questions ──
+
+    async def _look(self, effect: Look) -> None:
+        asked = effect.message
+        answer: FromRouter
+        if isinstance(asked, Describe):
+            answer = self._describe(asked)
+        else:
+            assert effect.wanted is not None
+            try:
+                async with self._reading:
+                    answer = await self._history.page(asked, effect.wanted, self._deployment)
+            except SituError as error:
+                problem = error.problems[0]
+                answer = Nack(of="History", req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
+        await self._answer(effect.ticket, answer)
+
+    def _describe(self, asked: Describe) -> DescribeAck:
+        types = self._deployment.types
+        found: dict[str, Description] = {}
+        for name in asked.types or sorted(types.events):
+            known = types.get(name)
+            if isinstance(known, Struct):
+                above = tuple(str(each) for each in supertypes(known) if str(each) != name)
+                attributes = {each.name: format_attribute(each) for each in known.attributes}
+                found[name] = Description(event=name in types.events, above=above, attributes=attributes)
+        return DescribeAck(req=asked.req, version=self._deployment.version, types=found)
+
+    # ── deployments ──
+
+    async def _adopt(self, deployment: Deployment) -> None:
+        await self._consumers.ensure(deployment)
+        self._deployment = deployment
+        self._state.grace = deployment.settings.overlay.child_grace.total_seconds()
+        self._newest = max(self._newest, deployment.version)
+        self._inputs.put_nowait(
+            Deployed(
+                version=deployment.version,
+                advertisements=deployment.advertisements,
+                subscriptions=deployment.subscriptions,
+                terms=terms_of(deployment.settings),
+            )
+        )
+
+    async def _follow(self) -> None:
+        async for current in watch_deployments(self._bus):
+            if current.version > self._deployment.version:
+                await self._adopt(await fetch_deployment(self._bus, current.version))
+                await report_adopted(self._bus, self.name, current.version)
+                self._made(current.version)
+
+    def _made(self, version: int) -> None:
+        self._newest = max(self._newest, version)
+        self._news.set()
+
+    async def _await_engines(self) -> None:
+        """Tell when all engines work with the newest version."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            version = self._newest
+            while True:
+                missing = await wait_adopted(self._bus, version, _ADOPT_WITHIN)
+                self._inputs.put_nowait(Adopted(version=version, missing=missing))
+                if not missing:
+                    break
+            if self._deployment.version >= version:
+                await self._consumers.tidy(self._deployment)
+
+
+def terms_of(settings: Settings) -> Terms:
+    """What clients keep to."""
+    batch = settings.batch
+    return Terms(
+        batch_events=batch.events,
+        batch_size=batch.size,
+        linger=batch.linger.total_seconds(),
+        event_limit=settings.limits.event,
+        install_timeout=settings.defaults.install_timeout.total_seconds(),
+        heartbeat=max(settings.overlay.child_grace.total_seconds() / _BEATS, 0.1),
+    )

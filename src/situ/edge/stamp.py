@@ -1,0 +1,22 @@
+"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from situ.edge.plans import Plan
+from situ.event.row import Bad, Row
+
+
+def stamp(rows: Iterable[Row | Bad], plan: Plan) -> tuple[list[Row], list[Bad]]:
+    """The rows that go on, and those that do not."""
+    mark = plan.stamp.stamp
+    good: list[Row] = []
+    bad: list[Bad] = []
+    for row in rows:
+        stamped = mark(row) if isinstance(row, Row) else row
+        if isinstance(stamped, Row):
+            good.append(stamped)
+        else:
+            bad.append(stamped)
+    return good, bad
