@@ -25,18 +25,13 @@ from situ.pipeline.stamp import stamp
 
 
 def dispatching(
-    address: Address, version: int, clock: int, stored: frozenset[str] = frozenset()
+    address: Address, version: int, clock: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark maps over the rows of a batch that runs with this version, at this time.
-
-    ``stored`` are ids of messages that an interrupted run of the same batch has put into the logs.
-    """
+    """The function that Spark maps over the rows of a batch that runs with this version, at this time."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dispatch = Dispatch(load_plan(address, version), clock)
-        messages = dispatch.messages(frames.rows_of(batches))
-        new = (message for message in messages if message.id not in stored) if stored else messages
-        yield from frames.message_batches(new, dispatch.counts)
+        yield from frames.message_batches(dispatch.messages(frames.rows_of(batches)), dispatch.counts)
 
     return run
 

@@ -7,6 +7,7 @@ Spark wrote down before the batch began.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -54,7 +55,11 @@ class Batch:
 
 
 class SparkEngine:
-    """One zone's events on Spark."""
+    """One zone's events on Spark.
+
+    ``fused``: the worker that decodes a message takes it through all other stages, too, and only what is to be
+    published goes on to the sink. Otherwise rows pass through Spark between the stages, where its expressions can be put.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class SparkEngine:
         checkpoints: Path,
         *,
         partitions: int | None = None,
+        fused: bool = True,
         on_batch: Callable[[Batch], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
     ) -> None:
@@ -73,6 +79,7 @@ class SparkEngine:
         self._checkpoint = checkpoints / QUERY
         self._carries = CarryStore(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
+        self._fused = fused
         self._on_batch = on_batch
         self._on_step = on_step
         self._query: StreamingQuery | None = None
@@ -96,7 +103,7 @@ class SparkEngine:
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
             .option("stream", "IN")
-            .option("content", "rows")
+            .option("content", "messages" if self._fused else "rows")
             .option("checkpoint", str(self._checkpoint))
             .option("partitions", str(self._partitions))
             .option("maxEvents", str(settings.spark.max_events))
@@ -158,11 +165,14 @@ class SparkEngine:
 
     def _publish(self, frame: DataFrame, offset: Offset) -> tuple[Counts, ...]:
         observation = Observation()
-        messages = frame.mapInArrow(
-            dispatching(self._address, offset.version, offset.clock, self._stored), frames.schema("messages")
-        )
-        messages = messages.observe(observation, sf.collect_list("counts").alias("counts"))
-        messages.write.format(BusSource.name()).option("address", self._address.to_json()).mode("append").save()
+        if not self._fused:
+            stages = dispatching(self._address, offset.version, offset.clock)
+            frame = frame.mapInArrow(stages, frames.schema("messages"))
+        messages = frame.observe(observation, sf.collect_list("counts").alias("counts"))
+        sink = messages.write.format(BusSource.name()).option("address", self._address.to_json())
+        if self._stored:
+            sink = sink.option("stored", json.dumps(sorted(self._stored)))
+        sink.mode("append").save()
         return tuple(decode_counts(observation.get["counts"]))
 
     def _purge(self, before: int) -> None:

@@ -2,12 +2,14 @@
 
 Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``),
 ``content``: ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the
-deployment; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept. What comes in
-is cut by client, so that every task has all events of its clients in their order and nothing need be sorted again.
+deployment; ``messages``, decoded and taken through all stages to what the sink publishes; ``log``, the lines of the
+root log; ``checkpoint``, where what passes between batches is kept. What comes in is cut by client, so that every task
+has all events of its clients in their order and nothing need be sorted again.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ from situ.event.message import COUNT, Stored
 from situ.pipeline import frames
 from situ.pipeline.carry import CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
+from situ.pipeline.dispatch import Dispatch
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.sink import BusWriter
@@ -81,6 +84,7 @@ class Part(InputPartition):
     last: int
     subjects: tuple[str, ...]
     version: int
+    clock: int = 0
     highest: Highest = field(default_factory=dict)
 
 
@@ -101,7 +105,8 @@ class BusSource(DataSource):
         return BusStreamReader(Settings.read(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002 - Spark's signature
-        return BusWriter(Address.from_json(self.options["address"]))
+        stored = frozenset(json.loads(self.options.get("stored", "[]")))
+        return BusWriter(Address.from_json(self.options["address"]), stored)
 
 
 class BusStreamReader(DataSourceStreamReader):
@@ -132,7 +137,7 @@ class BusStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, stop = Offset.from_json(start), Offset.from_json(end)
-        return cut(self._settings, begin.seq + 1, stop.seq, stop.partitions, stop.version)
+        return cut(self._settings, begin.seq + 1, stop)
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return read_part(self._settings, partition)
@@ -150,27 +155,32 @@ class BusReader(DataSourceReader):
         settings = self._settings
         state = shared_bus(settings.address).state(settings.log)
         first, last = self._range
-        version = int(self._version) if self._version else current_version(settings.address)
-        begin = max(int(first) if first else 0, state.first)
-        return cut(settings, begin, min(int(last) if last else state.last, state.last), settings.partitions, version)
+        end = Offset(
+            seq=min(int(last) if last else state.last, state.last),
+            version=int(self._version) if self._version else current_version(settings.address),
+            partitions=settings.partitions,
+            clock=time.time_ns() // 1000,
+        )
+        return cut(settings, max(int(first) if first else 0, state.first), end)
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         return read_part(self._settings, partition)
 
 
-def cut(settings: Settings, first: int, last: int, partitions: int, version: int) -> list[Part]:
+def cut(settings: Settings, first: int, end: Offset) -> list[Part]:
     """What comes in is cut by client, with what was carried to here; the root log, whose order is made, by position."""
+    last, version, clock = end.seq, end.version, end.clock
     if last < first:
         return []
     if settings.stream != "IN":
-        step = -(-(last - first + 1) // partitions)
-        return [Part(at, min(at + step - 1, last), (), version) for at in range(first, last + 1, step)]
+        step = -(-(last - first + 1) // end.partitions)
+        return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
     carry = CarryStore(settings.checkpoint).load(first - 1) if settings.checkpoint else None
     parts = []
-    for number in range(min(partitions, SHARDS)):
-        shards = range(number, SHARDS, partitions)
+    for number in range(min(end.partitions, SHARDS)):
+        shards = range(number, SHARDS, end.partitions)
         subjects = tuple(settings.names.raw("*", shard) for shard in shards)
-        parts.append(Part(first, last, subjects, version, carry.share(shards) if carry else {}))
+        parts.append(Part(first, last, subjects, version, clock, carry.share(shards) if carry else {}))
     return parts
 
 
@@ -183,7 +193,12 @@ def read_part(settings: Settings, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(settings.address, part.version)
-        yield from frames.row_batches(decode(messages, plan, part.highest), _ROWS)
+        rows = decode(messages, plan, part.highest)
+        if settings.content == "rows":
+            yield from frames.row_batches(rows, _ROWS)
+        else:
+            dispatch = Dispatch(plan, part.clock)
+            yield from frames.message_batches(dispatch.messages(rows), dispatch.counts)
 
 
 def _fitting(bus: BlockingBus, settings: Settings, behind: int, last: int, limit: ReadLimit) -> int:
