@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from situ import __version__
-from situ.cli import explain, types
+from situ.cli import dead_letters, explain, types
 from situ.cli.apply import apply
 from situ.cli.change import add, alter, remove
 from situ.cli.check import check
@@ -24,11 +24,15 @@ from situ.cli.get import get
 from situ.cli.groups import group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
+from situ.cli.publish import publish
+from situ.cli.run import run as run_project
+from situ.cli.status import status
+from situ.cli.subscribe import subscribe
 from situ.errors import SituError
 
 app = group(
     "situ",
-    """Declare, check and explain event processing.
+    """Declare, check, run and explain event processing.
 
     A project is a folder with a situ.yaml. Every command finds it from any folder inside, or is told by --project.
 
@@ -37,6 +41,8 @@ app = group(
       situ init my-project --example   a project to start from
       situ check                       all that is wrong in it, with places and hints
       situ explain types               what is declared
+      situ run                         bus, router and engine, until Ctrl-C
+      situ subscribe Sighting          events as they come
     """,
 )
 
@@ -60,6 +66,11 @@ app.command()(init)
 app.command()(check)
 app.command()(diff)
 app.command()(fmt)
+app.command("run")(run_project)
+app.command()(status)
+app.command()(publish)
+app.command()(subscribe)
+app.add_typer(dead_letters.app)
 app.command()(apply)
 app.command()(get)
 app.command()(add)
@@ -70,7 +81,7 @@ app.add_typer(explain.app)
 app.command()(schemas)
 
 
-_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"])
+_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"])
 
 
 def run(arguments: Sequence[str]) -> Exit:

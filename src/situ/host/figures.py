@@ -1,6 +1,6 @@
 """What a run says about itself every second: how much came in and went out, what waits, how much memory it takes.
 
-Plain data, on the bus under ``engine.<name>`` for whoever asks (``situ status``), and in the hands of the live view.
+Plain data, on the bus under ``figures.<engine>`` for whoever asks (``situ status``), and in the hands of the live view.
 Counts are those of this run, from its start on.
 """
 

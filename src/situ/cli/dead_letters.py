@@ -1,0 +1,172 @@
+"""``situ dead-letters``: events that went no further, why, and once more with them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.groups import group
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.letters import Letter
+    from situ.cli.opened import Opened
+    from situ.errors import Problem
+
+app = group(
+    "dead-letters",
+    """Look at events that could not go on, and publish them again.
+
+    An event that cannot be decoded, does not fit its type or was not advertised becomes a dead letter, with the reason
+    and a hint. Nothing is thrown away before its time (log.dead in situ.yaml).
+    """,
+)
+
+
+@app.command("list")
+def list_letters(
+    context: typer.Context,
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Only of this client.", show_default=False)
+    ] = "",
+    code: Annotated[str, typer.Option("--code", metavar="CODE", help="Only with this code.", show_default=False)] = "",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """List dead letters, the latest last.
+
+    \b
+    Examples:
+      situ dead-letters list
+      situ dead-letters list --client reader-7 --code INT707
+    """
+    from situ.cli.opened import open_project
+
+    output = begin(context, json=as_json, quiet=quiet)
+    found = asyncio.run(_latest(open_project(project), client, code.upper(), limit))
+
+    def shown() -> Any:
+        from situ.cli.show_letters import show_letters
+
+        return show_letters(found)
+
+    output.answer(lambda: [letter.as_json() for letter in found], shown)
+    return Exit.DONE
+
+
+@app.command("show")
+def show_letter(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Of a dead letter, or the key of its event.")],
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show one dead letter: what was sent, what is wrong with it, what to do.
+
+    \b
+    Examples:
+      situ dead-letters show reader-7.1793520000000.12.decode
+    """
+    from situ.cli.opened import open_project
+
+    output = begin(context, json=as_json, quiet=quiet)
+    letter = asyncio.run(_found(open_project(project), [id]))[0]
+
+    def shown() -> Any:
+        from situ.cli.show_letters import show_letter
+
+        return show_letter(letter)
+
+    output.answer(letter.as_json, shown)
+    return Exit.DONE
+
+
+@app.command("retry")
+def retry_letters(
+    context: typer.Context,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Of dead letters, or the keys of their events.", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that were not published again yet.")] = False,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Publish the events of dead letters again.
+
+    Each comes as from the same client and under the same advertisement, with a new key. Do this when what was wrong is
+    mended: a type that lacked an attribute, an advertisement that was missing. Ends with 1 if some are refused again.
+
+    \b
+    Examples:
+      situ dead-letters retry reader-7.1793520000000.12.decode
+      situ dead-letters retry --all
+    """
+    from situ.cli.opened import open_project
+    from situ.cli.progress import progress
+    from situ.cli.show_problems import count
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if bool(ids) == every:
+        raise typer.BadParameter("name dead letters, or say --all", param_hint="'ID' / '--all'")
+    with progress("Publishing again", shown=output.has_terminal) as advance:
+        done, refused = asyncio.run(_retry(open_project(project), ids, advance))
+    if as_json:
+        output.data({"published": [letter.id for letter in done], "problems": [each.as_json() for each in refused]})
+    else:
+        output.say(f"{count(len(done), 'event')} published again, {len(refused):,} refused")
+        output.warn(refused)
+    return Exit.NO if refused else Exit.DONE
+
+
+async def _latest(opened: Opened, client: str, code: str, limit: int) -> list[Letter]:
+    from situ.cli.letters import latest, letters
+    from situ.cli.on_bus import bus_of
+
+    async with bus_of(opened, "dead-letters") as bus:
+        if not code:
+            return await latest(bus, limit, client=client)
+        return [letter async for letter in letters(bus, client=client) if letter.code == code][-limit:]
+
+
+async def _found(opened: Opened, ids: list[str]) -> list[Letter]:
+    """The letters of these ids; the command ends if one is missing."""
+    from situ.catalogue import UNKNOWN_LETTER
+    from situ.cli.letters import find
+    from situ.cli.on_bus import bus_of
+
+    async with bus_of(opened, "dead-letters") as bus:
+        found = await find(bus, ids)
+    if missing := [id for id in ids if id not in found]:
+        raise Stop(Exit.NO, *(UNKNOWN_LETTER(id=id) for id in missing))
+    return [found[id] for id in ids]
+
+
+async def _retry(opened: Opened, ids: list[str] | None, advance: Any) -> tuple[list[Letter], list[Problem]]:
+    from situ.cli.letters import letters, mark_retried, publish_again
+    from situ.cli.on_bus import bus_of
+    from situ.errors import SituError
+
+    chosen = await _found(opened, ids) if ids else []
+    done: list[Letter] = []
+    refused: list[Problem] = []
+    async with bus_of(opened, "dead-letters") as bus:
+        if not ids:
+            chosen = [letter async for letter in letters(bus) if not letter.retried]
+        for number, letter in enumerate(chosen, 1):
+            try:
+                await publish_again(bus, letter)
+                done.append(letter)
+            except SituError as error:
+                refused += error.problems
+            if advance is not None:
+                advance(letter.id, number, len(chosen))
+        await mark_retried(bus, done)
+    return done, refused

@@ -1,0 +1,195 @@
+"""Dead letters as the bus keeps them: found, read, and published again.
+
+A letter that was published again stays where it is; a mark beside it says so, and ``--all`` passes it by. What is
+published again comes as from its client, under the same advertisement, with a new key that the router gives.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.catalogue import NOT_PUBLISHED_AGAIN
+from situ.errors import SituError
+from situ.event.message import EventKey, Message, Stored, join_lines, split_lines
+from situ.overlay.messages import Nack, PublishAck, decode_from_router
+
+ROUTER = "r1"
+_RETRIED = "retried."
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A dead letter. ``seq`` and ``place`` say where the bus has it; ``retried`` that it was published again."""
+
+    id: str
+    time: str
+    client: str
+    code: str
+    stage: str
+    path: str
+    message: str
+    hint: str
+    others: tuple[str, ...]
+    key: str
+    ad: str
+    context: str
+    original: bytes
+    whole: bool
+    seq: int
+    place: int
+    retried: bool = False
+
+    @property
+    def text(self) -> str | None:
+        """What was sent, if it is a text."""
+        try:
+            return self.original.decode()
+        except UnicodeDecodeError:
+            return None
+
+    @property
+    def event(self) -> dict[str, Any] | None:
+        """What was sent, if it is a JSON object."""
+        try:
+            found = msgspec.json.decode(self.original)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "time": self.time,
+            "client": self.client,
+            "code": self.code,
+            "stage": self.stage,
+            "path": self.path,
+            "message": self.message,
+            "hint": self.hint,
+            "others": list(self.others),
+            "key": self.key,
+            "advertisement": self.ad or None,
+            "context": self.context,
+            "retried": self.retried,
+            "original": self.text if self.text is not None else None,
+            "original_base64": None if self.text is not None else base64.b64encode(self.original).decode(),
+            "whole": self.whole,
+        }
+
+
+async def letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterator[Letter]:
+    """All dead letters from this sequence on, or those of one client, oldest first."""
+    names = Names(bus.zone)
+    marks = await _marks(bus)
+    subjects = (names.dead(client),) if client else ()
+    async with aclosing(bus.read(names.dead_stream, first, subjects=subjects)) as messages:  # type: ignore[type-var]  # it is a generator
+        async for message in messages:
+            for letter in _letters_of(message):
+                done = letter.place in marks.get(letter.seq, ())
+                yield replace(letter, retried=True) if done else letter
+
+
+async def latest(bus: Bus, number: int, *, client: str = "") -> list[Letter]:
+    """The last so many, oldest first."""
+    state = await bus.state(Names(bus.zone).dead_stream)
+    # A message holds at least one letter, so this many messages are enough if they are all of this client.
+    first = 1 if client else max(state.first, state.last - number + 1)
+    return [letter async for letter in letters(bus, client=client, first=first)][-number:]
+
+
+async def find(bus: Bus, ids: Collection[str]) -> dict[str, Letter]:
+    """The letters of these ids; an id is the letter's own or the key of its event. What is not there is left out."""
+    found: dict[str, Letter] = {}
+    clients = {_client_of(id) for id in ids}
+    for client in sorted(clients):
+        async for letter in letters(bus, client=client):
+            for id in (letter.id, letter.key):
+                if id in ids:
+                    found[id] = letter
+    return found
+
+
+async def publish_again(bus: Bus, letter: Letter) -> None:
+    """Send what the letter is about once more; :class:`SituError` with why it is refused again."""
+    event = letter.event
+    if event is None or not letter.whole:
+        reason = "what was sent is no JSON object" if letter.whole else "it was too large to be kept whole"
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=reason))
+    event = {name: value for name, value in event.items() if not name.startswith("situ")}
+    if letter.ad:
+        event["situad"] = letter.ad
+    body = join_lines([msgspec.json.encode(event)])
+    message = Message(subject=Names(bus.zone).ingress(ROUTER, letter.client), body=body)
+    answer = await bus.request(message, timeout=_PATIENCE)
+    said = decode_from_router(answer.headers, answer.body)
+    if isinstance(said, Nack):
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{said.code} {said.message}"))
+    if isinstance(said, PublishAck) and said.dead:
+        dead = said.dead[0]
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{dead.code} {dead.message}"))
+
+
+async def mark_retried(bus: Bus, done: Iterable[Letter]) -> None:
+    """Note that these were published again; marks of letters that are no longer kept go."""
+    names = Names(bus.zone)
+    marks = await _marks(bus)
+    for letter in done:
+        places = {*marks.get(letter.seq, ()), letter.place}
+        marks[letter.seq] = frozenset(places)
+        await bus.put(names.metrics, f"{_RETRIED}{letter.seq}", json.dumps(sorted(places)).encode())
+    first = (await bus.state(names.dead_stream)).first
+    for seq in marks:
+        if seq < first:
+            await bus.remove(names.metrics, f"{_RETRIED}{seq}")
+
+
+async def _marks(bus: Bus) -> dict[int, frozenset[int]]:
+    entries = await bus.entries(Names(bus.zone).metrics, _RETRIED)
+    return {int(each.key.removeprefix(_RETRIED)): frozenset(json.loads(each.value)) for each in entries if each.value}
+
+
+def _letters_of(message: Stored) -> list[Letter]:
+    return [_letter(line, message.seq, place) for place, line in enumerate(split_lines(message.body))]
+
+
+def _letter(line: bytes, seq: int, place: int) -> Letter:
+    event = msgspec.json.decode(line)
+    data = event["data"]
+    original = data["original"]
+    return Letter(
+        id=event["id"],
+        time=event["time"],
+        client=_client_of(data["key"]),
+        code=data["code"],
+        stage=data["stage"],
+        path=data["path"],
+        message=data["message"],
+        hint=data["hint"],
+        others=tuple(data.get("others", ())),
+        key=data["key"],
+        ad=data["ad"],
+        context=data["context"],
+        original=base64.b64decode(original) if data.get("encoding") == "base64" else original.encode(),
+        whole="size" not in data,
+        seq=seq,
+        place=place,
+    )
+
+
+def _client_of(id: str) -> str:
+    """The client in a key or in the id of a letter; empty if it is neither."""
+    key = ".".join(id.split(".")[:3])
+    try:
+        return EventKey.parse(key).client
+    except ValueError:
+        return ""

@@ -1,0 +1,113 @@
+"""What a project does right now, from outside: who runs it, what its bus holds, who is connected.
+
+Decides and lays nothing out: :mod:`situ.cli.show_status` does that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from situ.bus.folder_lock import Holder, read_lock
+from situ.bus.interface import Bus, ConsumerState, StreamState
+from situ.bus.names import Names, subscription_of
+from situ.cli.on_bus import bus_of
+from situ.errors import Problem, SituError
+from situ.host.figures import Figures, decode_figures
+from situ.host.pulse import FIGURES
+from situ.registry.engines import adopted_versions
+from situ.registry.snapshots import current_deployment
+
+if TYPE_CHECKING:
+    from situ.cli.opened import Opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """``holder`` is the run in this folder, if there is one; ``problem`` why the bus says nothing."""
+
+    project: str
+    zone: str
+    holder: Holder | None = None
+    problem: Problem | None = None
+    version: int = 0
+    engines: Mapping[str, Figures] = field(default_factory=dict)
+    adopted: Mapping[str, int] = field(default_factory=dict)
+    streams: Mapping[str, StreamState] = field(default_factory=dict)
+    consumers: tuple[ConsumerState, ...] = ()
+    clients: tuple[str, ...] = ()
+
+    @property
+    def running(self) -> bool:
+        return bool(self.engines) or self.holder is not None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "project": self.project,
+            "zone": self.zone,
+            "running": self.running,
+            "pid": self.holder.pid if self.holder else None,
+            "started": self.holder.start if self.holder else None,
+            "ports": dict(self.holder.ports) if self.holder else {},
+            "deployment": self.version,
+            "engines": {
+                name: {**figures.as_json(), "adopted": self.adopted.get(name, 0)}
+                for name, figures in self.engines.items()
+            },
+            "streams": {
+                name: {"first": state.first, "last": state.last, "messages": state.messages, "bytes": state.size}
+                for name, state in self.streams.items()
+            },
+            "consumers": {
+                subscription_of(each.name): {
+                    "acknowledged": each.acknowledged,
+                    "waiting": each.waiting,
+                    "unacknowledged": each.unacknowledged,
+                }
+                for each in self.consumers
+            },
+            "clients": list(self.clients),
+            "problem": self.problem.as_json() if self.problem else None,
+        }
+
+
+async def look(opened: Opened) -> Status:
+    """Look at the run in this folder, and at the bus it uses."""
+    settings = opened.deployment.settings
+    holder = read_lock(opened.path)
+    nothing = Status(project=settings.name, zone=settings.zone, holder=holder)
+    if settings.bus.kind == "embedded" and holder is None:
+        return nothing
+    try:
+        async with bus_of(opened, "status") as bus:
+            return await _on_bus(bus, nothing)
+    except SituError as error:
+        return Status(project=settings.name, zone=settings.zone, holder=holder, problem=error.problems[0])
+
+
+async def _on_bus(bus: Bus, known: Status) -> Status:
+    names = Names(bus.zone)
+    current = await current_deployment(bus)
+    figures = {
+        entry.key.removeprefix(FIGURES): found
+        for entry in await bus.entries(names.metrics, FIGURES)
+        if entry.value and (found := decode_figures(entry.value)) is not None
+    }
+    clients = [entry.key for entry in await bus.entries(names.clients) if _is_here(entry.value)]
+    return Status(
+        project=known.project,
+        zone=known.zone,
+        holder=known.holder,
+        version=current.version if current else 0,
+        engines=figures,
+        adopted=await adopted_versions(bus),
+        streams={name: await bus.state(name) for name in names.streams},
+        consumers=await bus.consumers(),
+        clients=tuple(sorted(clients)),
+    )
+
+
+def _is_here(value: bytes | None) -> bool:
+    return bool(value) and json.loads(value or b"null") is not None

@@ -1,0 +1,23 @@
+"""A connection to the bus of a project, for commands that look or speak and then end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from situ.bus.address import resolve_address
+from situ.bus.nats import NatsBus, open_bus
+
+if TYPE_CHECKING:
+    from situ.cli.opened import Opened
+
+_TIMEOUT = 5.0
+
+
+@asynccontextmanager
+async def bus_of(opened: Opened, command: str) -> AsyncIterator[NatsBus]:
+    """The bus the project uses now; B-codes if there is none or it does not answer."""
+    address = resolve_address(opened.path, opened.deployment.settings)
+    async with await open_bus(address, name=f"situ {command}", timeout=_TIMEOUT, patience=_TIMEOUT) as bus:
+        yield bus

@@ -1,0 +1,192 @@
+"""``situ publish``: events from the command line or a file into the running project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.opened import Opened
+    from situ.cli.output import Output
+    from situ.cli.published import Given, Wrong
+    from situ.edge.node import Node
+    from situ.edge.sending import Receipt
+    from situ.errors import Problem
+
+_UNDER_WAY = 5_000  # receipts that are waited for at once
+_ARGUMENT = "--data"
+_SHOWN = 20  # refused events that are shown in full
+
+
+def publish(
+    context: typer.Context,
+    type: Annotated[str, typer.Argument(metavar="TYPE", help="The type of bare data; a CloudEvent says its own.")] = "",
+    data: Annotated[
+        str, typer.Option("--data", metavar="JSON", help="The data of one event, or a CloudEvent.", show_default=False)
+    ] = "",
+    file: Annotated[
+        str,
+        typer.Option("--file", metavar="FILE", help="One event a line; - is standard input.", show_default=False),
+    ] = "",
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Publish as this client.", show_default=False)
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Publish events, and wait until they are stored.
+
+    Each is a CloudEvent, or only its data. Without --client they come from a client that exists as long as the command
+    runs. Do not take the name of a client that is connected: one name is one client, and the earlier one is closed.
+
+    Ends with 1 if some were refused.
+
+    \b
+    Examples:
+      situ publish Sighting --data '{"who": "p07", "at": {"x": 1.5, "y": 2.0}}'
+      situ publish Sighting --file sightings.jsonl
+      python -m situ.testing.building --for 10s | situ publish --file -
+    """
+    from situ.cli.files import STDIN
+    from situ.cli.opened import open_project
+    from situ.cli.stopping import run_until_stopped
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if bool(data) == bool(file):
+        raise typer.BadParameter("say what to publish, by one of the two", param_hint="'--data' / '--file'")
+    opened = open_project(project)
+    outcome = Outcome(client=client or f"console-{os.getpid()}")
+    whole = run_until_stopped(_publish(opened, output, outcome, type, data, file), False)
+    output.answer(outcome.as_json, outcome.shown)
+    if not as_json:
+        output.warn(outcome.problems)
+    if not whole and file != STDIN:
+        return Exit.INTERRUPTED
+    return Exit.NO if outcome.refused else Exit.DONE
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the events."""
+
+    client: str
+    stored: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    last: str = ""
+    """The key of the last event that was stored."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def refuse(self, problems: tuple[Problem, ...], line: int, file: str) -> None:
+        from situ.errors import Location
+
+        self.refused += 1
+        if len(self.problems) < _SHOWN:
+            place = Location(file=file, line=line)
+            self.problems += [replace(each, location=each.location or place) for each in problems]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "client": self.client,
+            "stored": self.stored,
+            "duplicates": self.duplicates,
+            "refused": self.refused,
+            "last": self.last or None,
+            "problems": [problem.as_json() for problem in self.problems],
+        }
+
+    def shown(self) -> Iterator[Any]:
+        from rich.text import Text
+
+        from situ.cli.show_problems import count
+
+        text = Text(f"{count(self.stored, 'event')} stored")
+        if self.stored == 1:
+            text.append(f" as {self.last}")
+        if self.duplicates:
+            text.append(f", {self.duplicates:,} of an id that was published before and not published again")
+        if self.refused:
+            text.append(f", {self.refused:,} refused", "bold red")
+        yield text
+
+
+async def _publish(opened: Opened, output: Output, outcome: Outcome, type: str, data: str, file: str) -> bool:
+    """Publish all there is; True at its end. When it is cancelled, what is queued is stored first."""
+    from situ.cli.progress import progress
+    from situ.edge.connecting import connect
+
+    publishing = _Publishing(outcome, file or _ARGUMENT)
+    limit = opened.deployment.settings.limits.event
+    size = Path(file).stat().st_size if file and Path(file).is_file() else 0
+    with progress("Publishing", shown=output.has_terminal) as advance:
+        async with connect(opened.path, client=outcome.client) as node:
+            try:
+                async for given in _given(data, file, type, limit):
+                    for each in given:
+                        await publishing.put(node, each)
+                    if advance is not None:
+                        advance(f"{outcome.stored:,} stored", given[-1].size, size or given[-1].size + 1)
+            finally:
+                await publishing.settle()
+    return True
+
+
+async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[list[Given | Wrong]]:
+    from situ.cli.published import Reader, read_given
+
+    if file:
+        async for given in read_given(file, type, limit):
+            yield given
+        return
+    reader = Reader(_ARGUMENT, type, limit)
+    found = [*reader.feed(os.fsencode(data)), *reader.finish()]
+    if found:
+        yield found
+
+
+class _Publishing:
+    """Puts events into the node's queue, and waits for the receipts of many at a time."""
+
+    def __init__(self, outcome: Outcome, file: str) -> None:
+        self.outcome = outcome
+        self._file = file
+        self._waiting: list[tuple[int, Receipt]] = []
+
+    async def put(self, node: Node, given: Given | Wrong) -> None:
+        from situ.cli.published import Wrong
+        from situ.errors import SituError
+
+        if isinstance(given, Wrong):
+            self.outcome.refuse(given.problems, given.line, self._file)
+            return
+        try:
+            receipt = await node.publish_event(given.type, given.data, **given.envelope)
+        except SituError as error:
+            self.outcome.refuse(error.problems, given.line, self._file)
+            return
+        if receipt.duplicate:
+            self.outcome.duplicates += 1
+            return
+        self._waiting.append((given.line, receipt))
+        if len(self._waiting) >= _UNDER_WAY:
+            await self.settle()
+
+    async def settle(self) -> None:
+        from situ.errors import SituError
+
+        waiting, self._waiting = self._waiting, []
+        for line, receipt in waiting:
+            try:
+                self.outcome.last = await receipt.stored
+                self.outcome.stored += 1
+            except SituError as error:
+                self.outcome.refuse(error.problems, line, self._file)

@@ -1,0 +1,156 @@
+"""What ``situ publish`` is given: lines of JSON, each a CloudEvent or only the data of one.
+
+Reads as it goes, so a file may be larger than memory and standard input may never end. A file that is one JSON value
+over several lines is taken as such. Knows no bus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from situ.catalogue import FILE_UNREADABLE, NOTHING_TO_PUBLISH
+from situ.cli.exits import Exit, Stop
+from situ.cli.files import STDIN
+from situ.errors import Location, Problem, SituError
+from situ.event.decode import event_of
+from situ.event.strict_json import LIMITS, read_json, to_text
+
+_CHUNK = 1024 * 1024
+_WHOLE = 64 * 1024 * 1024  # the most that is read of one value over several lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One event to publish; ``line`` is where it stands, ``size`` how many bytes have been read up to its end."""
+
+    line: int
+    size: int
+    type: str
+    data: dict[str, Any]
+    envelope: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """A line that is no event."""
+
+    line: int
+    size: int
+    problems: tuple[Problem, ...]
+
+
+async def read_given(path: str, type: str, limit: int = LIMITS.event) -> AsyncIterator[list[Given | Wrong]]:
+    """What each line of a file is, of standard input for ``-``; as many at a time as are there.
+
+    ``type`` is that of bare data, ``limit`` the most bytes of an event.
+    """
+    reader = Reader(path, type, limit)
+    with _opened(path) as file:
+        while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
+            if found := reader.feed(chunk):
+                yield found
+    if found := reader.finish():
+        yield found
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    if path == STDIN:
+        yield sys.stdin.fileno()
+        return
+    try:
+        with Path(path).open("rb") as file:
+            yield file.fileno()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        remedy = "Look at the name; it is taken from the current folder."
+        raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy)) from None
+
+
+class Reader:
+    """Takes the bytes of a file as they come."""
+
+    def __init__(self, file: str, type: str, limit: int = LIMITS.event) -> None:
+        self._file, self._type, self._limit = file, type, limit
+        self._rest = b""
+        self._line = 0
+        self._size = 0
+        self._whole: list[bytes] | None = None
+        """All so far, if the first line is no JSON: it may be the beginning of a value over several lines."""
+
+    def feed(self, chunk: bytes) -> list[Given | Wrong]:
+        """What the lines are that end in this chunk."""
+        if self._whole is not None and sum(map(len, self._whole)) < _WHOLE:
+            self._whole.append(chunk)
+            return []
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if self._line == 0 and lines and _fails(lines[0], self._limit):
+            self._whole, self._rest = [b"\n".join([*lines, self._rest])], b""
+            return []
+        return self._judge_lines(lines)
+
+    def finish(self) -> list[Given | Wrong]:
+        """What the rest is."""
+        if self._whole is None:
+            return self._judge_lines([self._rest])
+        whole, self._whole = b"".join(self._whole), None
+        if _fails(whole, _WHOLE):
+            return self._judge_lines(whole.split(b"\n"))
+        value = read_json(to_text(whole, _WHOLE), LIMITS.depth)
+        place = Location(file=self._file)
+        return [
+            _judged(each, place, self._type, len(whole)) for each in (value if isinstance(value, list) else [value])
+        ]
+
+    def _judge_lines(self, lines: list[bytes]) -> list[Given | Wrong]:
+        found: list[Given | Wrong] = []
+        for line in lines:
+            self._line += 1
+            self._size += len(line) + 1
+            if line.strip():
+                found.append(
+                    _of_line(line, Location(file=self._file, line=self._line), self._type, self._limit, self._size)
+                )
+        return found
+
+
+def _fails(text: bytes, limit: int) -> bool:
+    try:
+        read_json(to_text(text, limit), LIMITS.depth)
+    except SituError:
+        return True
+    return False
+
+
+def _of_line(line: bytes, place: Location, type: str, limit: int, size: int) -> Given | Wrong:
+    try:
+        value = read_json(to_text(line.rstrip(b"\r"), limit), LIMITS.depth)
+    except SituError as error:
+        return Wrong(line=place.line, size=size, problems=_placed(error, place))
+    return _judged(value, place, type, size)
+
+
+def _judged(value: Any, place: Location, type: str, size: int) -> Given | Wrong:
+    try:
+        if isinstance(value, dict) and "specversion" not in value:
+            if not type:
+                raise SituError(NOTHING_TO_PUBLISH(line=place.line))
+            return Given(line=place.line, size=size, type=type, data=value)
+        event = event_of(value, marked=False)
+    except SituError as error:
+        return Wrong(line=place.line, size=size, problems=_placed(error, place))
+    envelope = {"id": event.id, "source": event.source, "time": event.time, "confidence": event.confidence}
+    known = {name: each for name, each in envelope.items() if each is not None}
+    data = event.data if isinstance(event.data, dict) else {}
+    return Given(line=place.line, size=size, type=event.type, data=data, envelope=known)
+
+
+def _placed(error: SituError, place: Location) -> tuple[Problem, ...]:
+    return tuple(replace(problem, location=problem.location or place) for problem in error.problems)

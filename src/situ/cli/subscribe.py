@@ -1,0 +1,163 @@
+"""``situ subscribe``: events of the running project as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.opened import Opened
+    from situ.cli.output import Output
+    from situ.edge.event import Event
+
+
+def _event_types(incomplete: str) -> list[str]:
+    from situ.cli.opened import type_names
+
+    return [name for name in type_names() if name.startswith(incomplete)]
+
+
+def subscribe(
+    context: typer.Context,
+    types: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TYPE]...",
+            help="Event types; none for a durable subscription that the project declares.",
+            autocompletion=_event_types,
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        str, typer.Option("--where", metavar="EXPR", help="Only those for which this holds.", show_default=False)
+    ] = "",
+    durable: Annotated[
+        str,
+        typer.Option(
+            "--durable",
+            metavar="NAME",
+            help="Keep what comes while nobody reads, under this name; needs --client.",
+            show_default=False,
+        ),
+    ] = "",
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Subscribe as this client.", show_default=False)
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="First what came since then: 1 h ago, begin, a time.", show_default=False
+        ),
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="End after so many.", show_default=False)
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show events as they come, until Ctrl-C.
+
+    With --json each is a line, the event as it was delivered. A durable subscription goes on where it ended the last
+    time; an event counts as read when the next one is asked for.
+
+    Ends with 1 if --timeout passes before the first event, or before all that --limit asks for.
+
+    \b
+    Examples:
+      situ subscribe Sighting
+      situ subscribe Sighting --where 'at.x < 5 m' --since '1 h ago'
+      situ subscribe --client desk --durable arrivals --json
+    """
+    from situ.cli.moments import read_duration, read_moment
+    from situ.cli.opened import open_project
+    from situ.cli.stopping import run_until_stopped
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if durable and not client:
+        raise typer.BadParameter("a durable subscription belongs to a client; name it", param_hint="'--client'")
+    if not types and not durable:
+        raise typer.BadParameter("name the types of the events", param_hint="'TYPE'")
+    options = {
+        "where": where or None,
+        "durable": durable or None,
+        "since": read_moment(since, "--since") if since else None,
+        "limit": limit,
+    }
+    seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
+    showing = _Showing(output)
+    work = _subscribe(open_project(project), showing, client or f"console-{os.getpid()}", types or [], options, seconds)
+    in_time = run_until_stopped(work, True)
+    return Exit.DONE if in_time or (limit is None and showing.shown) else Exit.NO
+
+
+async def _subscribe(
+    opened: Opened, showing: _Showing, client: str, types: list[str], options: dict[str, Any], seconds: float | None
+) -> bool:
+    """Show events; False if the time was up before the limit was reached."""
+    from situ.edge.connecting import connect
+
+    limit = options.pop("limit")
+    try:
+        async with asyncio.timeout(seconds), connect(opened.path, client=client) as node:
+            registration = await node.register_for_events(*types, **options, wait=False)
+            await registration.installing.wait(None)
+            showing.ready(registration.types, client)
+            # Only the node's own iterator takes the last event of a durable subscription as read.
+            events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
+            async with aclosing(events):  # type: ignore[type-var]  # both are generators
+                async for event in events:
+                    showing.show(event)
+                    if showing.shown == limit and not registration.durable:
+                        break
+    except TimeoutError:
+        return False
+    return True
+
+
+class _Showing:
+    """Writes events, and counts them."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.shown = 0
+
+    def ready(self, types: Iterable[str], client: str) -> None:
+        self._output.note(f"Waiting for {', '.join(types)} as {client}; Ctrl-C ends it.")
+
+    def show(self, event: Event) -> None:
+        self.shown += 1
+        if self._output.json:
+            self._output.line(as_json(event))
+        else:
+            from situ.cli.show_events import show_event
+
+            self._output.show([show_event(event)])
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """The event as CloudEvents JSON, with the marks that a reader may need."""
+    optional = {"subject": event.subject, "confidence": event.confidence}
+    return {
+        "specversion": "1.0",
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "time": event.time.isoformat().replace("+00:00", "Z"),
+        **{name: value for name, value in optional.items() if value is not None},
+        "situkey": event.key,
+        "situpos": str(event.pos),
+        **({"situredelivered": True} if event.redelivered else {}),
+        "data": event.data,
+    }

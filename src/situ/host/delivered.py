@@ -1,0 +1,38 @@
+"""Whose deliveries the engines counted: they count delivery groups, people ask about subscriptions.
+
+Durable subscriptions with the same types and filter share a group; each of them is delivered all of it. Groups of
+subscriptions that are gone keep their names until the run ends, so that sums never fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from situ.deployment import Deployment
+from situ.host.engines import Counts
+from situ.subscription import Subscription
+from situ.subscription.targets import group_of
+
+
+class Delivered:
+    """Delivery groups of the deployments of a run."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._groups: dict[str, str] = {}
+        self._known: dict[str, Subscription] = {}
+
+    def learn(self, deployment: Deployment) -> None:
+        """Durable subscriptions as this deployment declares them; only what changed is worked out."""
+        if deployment.version <= self._version:
+            return
+        self._version = deployment.version
+        for id, subscription in deployment.subscriptions.items():
+            if subscription.durable and self._known.get(id) != subscription:
+                self._known[id] = subscription
+                self._groups[id] = group_of(subscription)
+
+    def by_subscription(self, counts: Counts) -> Mapping[str, int]:
+        """Events delivered, by subscription; those that got none are left out."""
+        durable = {id: counts.groups[group] for id, group in self._groups.items() if counts.groups.get(group)}
+        return {**durable, **counts.live}

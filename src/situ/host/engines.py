@@ -1,0 +1,73 @@
+"""What a run asks of an engine, and how each engine is hosted.
+
+An engine is started, ends by itself only when it fails, and is stopped in order. After a failure it may be started
+again and goes on where it was. This module is the only one that knows both engines; neither is imported before it is
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from situ.bus.address import Address
+from situ.bus.interface import Bus
+from situ.settings import Settings
+
+
+class Counts(Protocol):
+    """What an engine has done since the run began."""
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        """Events accepted, by type."""
+
+    @property
+    def groups(self) -> Mapping[str, int]:
+        """Events delivered to durable subscriptions, by delivery group."""
+
+    @property
+    def live(self) -> Mapping[str, int]:
+        """Events sent to volatile subscriptions, by subscription."""
+
+    @property
+    def dead(self) -> Mapping[str, int]:
+        """Dead letters, by code."""
+
+
+class Engine(Protocol):
+    """An engine in the process of a run. It tells the bus that it is alive, and which deployment it works with."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> int:
+        """Of the deployment it works with; 0 before its first."""
+
+    @property
+    def reached(self) -> int | None:
+        """The last message of the ingress stream it has taken; None if it does not read that stream."""
+
+    @property
+    def batch(self) -> float:
+        """Seconds the last batch took; 0 where events are taken one by one."""
+
+    @property
+    def counts(self) -> Counts: ...
+
+    async def start(self) -> None:
+        """Start, or go on; :class:`situ.errors.SituError` if that fails."""
+
+    async def ended(self) -> None:
+        """Wait until it ends; raises why, if it was not stopped."""
+
+    async def stop(self) -> None:
+        """Finish what is under way and end. Does nothing if it was never started."""
+
+
+def spark_engine(bus: Bus, folder: Path, settings: Settings, address: Address) -> Engine:
+    from situ.host.spark import HostedSpark
+
+    return HostedSpark(bus, folder, settings, address)

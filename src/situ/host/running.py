@@ -1,0 +1,168 @@
+"""A run: one process that holds a project folder and in which its deployment lives.
+
+Owns the order of things. Up: lock, log, bus, registry, router, engine. Down, whatever ended it: the router takes
+nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves nothing that
+keeps the next one from starting: locks and child processes end with it, and what was stored stays stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from situ.bus.address import Address, resolve_address
+from situ.bus.folder_lock import FolderLock
+from situ.bus.nats import NatsBus, open_bus
+from situ.catalogue import BUS_UNREACHABLE
+from situ.deployment import Deployment
+from situ.edge.engine import EdgeEngine
+from situ.edge.router import Router
+from situ.errors import SituError
+from situ.host.engines import Engine, spark_engine
+from situ.host.figures import RUNNING, STOPPING, Figures
+from situ.host.logs import logging_to
+from situ.host.pulse import Pulse
+from situ.host.supervise import supervise
+from situ.registry import Registry, current_user, open_registry
+from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
+
+log = logging.getLogger("situ.host")
+
+PATIENCE = 30.0
+"""Seconds to wait for a bus that somebody else starts."""
+
+_ATTEMPT = 3.0
+_STOP = 60.0
+
+
+class Running:
+    """``async with Running(folder, deployment) as run`` is up, and goes down in order when the block ends.
+
+    ``deployment`` is what a check of the folder gave. :class:`SituError` with P120 if the folder is in use, with
+    B-codes if there is no bus, with N-codes if the engine does not start.
+    """
+
+    def __init__(
+        self, folder: Path, deployment: Deployment, *, engine: str | None = None, patience: float = PATIENCE
+    ) -> None:
+        self.folder = folder
+        self.settings = deployment.settings
+        self._deployment = deployment
+        self._patience = patience
+        self._kind = engine or self.settings.engine
+        self._pulse = Pulse(self._kind)
+        self._stack = AsyncExitStack()
+        self._supervised: asyncio.Task[None] | None = None
+
+    @property
+    def figures(self) -> Figures:
+        """The last look at the run, at most a second old."""
+        return replace(self._pulse.figures, at=time.time_ns() // 1000)
+
+    async def ended(self) -> None:
+        """Wait until the engine cannot go on; raises why."""
+        assert self._supervised is not None, "only what was started can end"
+        await asyncio.shield(self._supervised)
+
+    async def __aenter__(self) -> Running:
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._pulse.tell(STOPPING)
+        await self._stack.aclose()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        lock = stack.enter_context(FolderLock(self.folder))
+        stack.enter_context(logging_to(self.folder))
+        stack.callback(log.info, "stopped")
+        log.info("starting %s with the %s engine", self.settings.name, self._kind)
+        address = await self._find_bus(stack, lock)
+        bus = await stack.enter_async_context(await self._connect(address))
+        await bus.prepare(self.settings)
+        registry = stack.enter_context(await asyncio.to_thread(open_registry, self.folder, self.settings))
+        await self._apply(bus, registry)
+        _begin(stack, keep_published(bus, registry, failed=lambda error: log.warning("%s", error)))
+        engine = await self._start_engine(stack, bus, registry, address)
+        self._supervised = _begin(stack, supervise(engine, bus, self._pulse))
+        self._pulse.tell(RUNNING)
+        log.info("running")
+
+    async def _start_engine(self, stack: AsyncExitStack, bus: NatsBus, registry: Registry, address: Address) -> Engine:
+        """Engine and router. On Spark the router comes first: what clients send waits on the bus for the engine."""
+        if self._kind == "edge":
+            edge = EdgeEngine(bus, self.folder)
+            engine: Engine = edge
+            router = Router(bus, registry, engine=edge)
+        else:
+            engine = spark_engine(bus, self.folder, self.settings, address)
+            router = Router(bus, registry)
+        _begin(stack, self._pulse.beat(bus, engine))
+        stack.push_async_callback(self._stop, bus, engine)
+        if self._kind == "edge":
+            await engine.start()
+        stack.push_async_callback(router.close)
+        await router.start()
+        if self._kind != "edge":
+            await engine.start()
+        return engine
+
+    async def _find_bus(self, stack: AsyncExitStack, lock: FolderLock) -> Address:
+        """The address of the bus; if it is the embedded one, started first."""
+        if self.settings.bus.kind == "embedded":
+            from situ.bus.embedded import EmbeddedServer
+
+            server = await stack.enter_async_context(EmbeddedServer(self.folder, self.settings))
+            lock.announce({"bus": server.port})
+        return resolve_address(self.folder, self.settings)
+
+    async def _connect(self, address: Address) -> NatsBus:
+        deadline = time.monotonic() + self._patience
+        name = f"situ run {self.settings.name}"
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return await open_bus(address, name=name, timeout=max(min(left, _ATTEMPT), 0.5))
+            except SituError as error:
+                left = deadline - time.monotonic()
+                if error.code != BUS_UNREACHABLE.code or left <= 0:
+                    raise
+                log.warning("%s Trying for another %.0f s.", error.problems[0].message, left)
+
+    async def _apply(self, bus: NatsBus, registry: Registry) -> None:
+        await restore_deployments(bus, registry)
+        applied = await asyncio.to_thread(registry.apply, self._deployment, current_user(), "situ run")
+        await publish_deployment(bus, applied.deployment)
+        log.info("deployment %d is in force, %d changes", applied.version, len(applied.changes))
+
+    async def _stop(self, bus: NatsBus, engine: Engine) -> None:
+        try:
+            async with asyncio.timeout(_STOP):
+                await engine.stop()
+                await self._pulse.look(bus, engine)
+        except SituError as error:
+            log.warning("The engine did not stop in order: %s", error)
+        except TimeoutError:
+            log.warning("The engine takes longer than %.0f s to stop; it is left alone.", _STOP)
+
+
+def _begin(stack: AsyncExitStack, work: Any) -> asyncio.Task[None]:
+    """Work that goes on until the run goes down."""
+    task: asyncio.Task[None] = asyncio.create_task(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+    return task

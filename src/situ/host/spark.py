@@ -1,0 +1,142 @@
+"""The Spark engine in the process of a run: its session, its restarts, its counts.
+
+Everything of Spark blocks, so it happens on threads. A query that failed is started again in the same session, from its
+checkpoint; the session ends with the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from situ.bus.address import Address
+from situ.bus.folder_lock import STATE
+from situ.bus.interface import Bus
+from situ.catalogue import NO_SPARK
+from situ.errors import SituError
+from situ.host.logs import SPARK_LOG
+from situ.pipeline.counters import Totals
+from situ.registry.engines import engine_alive, report_adopted
+from situ.settings import Settings
+
+if TYPE_CHECKING:
+    from situ.pipeline.engine import Batch, SparkEngine
+
+_SCRATCH = STATE / "cache" / "spark"
+_GLANCE = 0.05  # seconds between looks whether another deployment is at work: somebody may be waiting for it
+_LOOK = 1  # seconds a thread waits for the query to end before it looks whether anybody still asks
+
+
+class HostedSpark:
+    """See :class:`situ.host.engines.Engine`."""
+
+    name = "spark"
+
+    def __init__(self, bus: Bus, folder: Path, settings: Settings, address: Address) -> None:
+        self._bus = bus
+        self._folder = folder
+        self._settings = settings
+        self._address = address
+        self._make: Callable[[], SparkEngine] | None = None
+        self._close: Callable[[], None] = lambda: None
+        self._engine: SparkEngine | None = None
+        self._totals = Totals()
+        self._last: Batch | None = None
+        self._alive = AsyncExitStack()
+        self._reporting: asyncio.Task[None] | None = None
+        self._turn = threading.Lock()
+
+    @property
+    def version(self) -> int:
+        return self._last.offset.version if self._last is not None else 0
+
+    @property
+    def reached(self) -> int | None:
+        return self._last.offset.seq if self._last is not None else None
+
+    @property
+    def batch(self) -> float:
+        return self._last.seconds if self._last is not None else 0.0
+
+    @property
+    def counts(self) -> Totals:
+        return self._totals
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._start)
+        if self._reporting is None:
+            await self._alive.enter_async_context(engine_alive(self._bus, self.name))
+            self._reporting = asyncio.create_task(self._report())
+
+    async def ended(self) -> None:
+        engine = self._engine
+        while engine is not None and not await asyncio.to_thread(engine.wait, _LOOK):
+            pass
+
+    async def stop(self) -> None:
+        if self._reporting is not None:
+            self._reporting.cancel()
+            await asyncio.wait({self._reporting})
+        await self._alive.aclose()
+        await asyncio.to_thread(self._stop)
+
+    async def _report(self) -> None:
+        """Tell whoever waits for it that another deployment is at work."""
+        reported = 0
+        while True:
+            if (version := self.version) != reported:
+                with suppress(SituError):  # a bus that is away comes back
+                    await report_adopted(self._bus, self.name, version)
+                    reported = version
+            await asyncio.sleep(_GLANCE)
+
+    def _start(self) -> None:
+        with self._turn:
+            make = self._make = self._make or self._open()
+            engine = make()
+            # The counts are those of the run, over all restarts of the query.
+            engine.totals = self._totals
+            self._engine = engine
+            engine.start()
+
+    def _open(self) -> Callable[[], SparkEngine]:
+        """Open the session; gives what makes an engine in it."""
+        try:
+            from situ.pipeline.engine import SparkEngine
+            from situ.pipeline.session import open_session
+        except ModuleNotFoundError as error:
+            raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
+        settings = self._settings
+        conf = {name: value.value for name, value in settings.spark.conf}
+        session = open_session(
+            app=f"situ {settings.name}",
+            master=settings.spark.master.value,
+            conf={"spark.local.dir": str(self._scratch()), **conf},
+            log=self._folder / SPARK_LOG,
+        )
+        self._close = session.stop
+        checkpoints = self._folder / settings.spark.checkpoints.value
+        return lambda: SparkEngine(session, self._address, settings, checkpoints, on_batch=self._on_batch)
+
+    def _stop(self) -> None:
+        with self._turn:  # a start under way, which cannot be broken off, comes to its end first
+            if self._engine is not None:
+                self._engine.stop()
+                self._engine = None
+            self._close()
+        shutil.rmtree(self._folder / _SCRATCH, ignore_errors=True)
+
+    def _on_batch(self, batch: Batch) -> None:
+        self._last = batch
+
+    def _scratch(self) -> Path:
+        """Where Spark puts what does not fit in memory. What a run that was killed left there is taken away."""
+        folder = (self._folder / _SCRATCH).resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
