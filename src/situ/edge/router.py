@@ -50,14 +50,12 @@ from situ.overlay.messages import (
     DescribeAck,
     Description,
     FromRouter,
-    Malformed,
     Nack,
     Terms,
-    decode_from_client,
-    encode,
-    session_of,
 )
-from situ.overlay.router import State, step
+from situ.overlay.router import step
+from situ.overlay.state import State
+from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
 from situ.registry.engines import engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments

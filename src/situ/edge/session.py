@@ -31,12 +31,10 @@ from situ.overlay.messages import (
     FullListAck,
     FullListRequest,
     Heartbeat,
-    Malformed,
     Nack,
     Terms,
-    decode_from_router,
-    encode,
 )
+from situ.overlay.wire import Malformed, decode_from_router, encode
 
 _log = logging.getLogger("situ.client")
 _ANSWER_WITHIN = 2.0

@@ -1,0 +1,210 @@
+"""Advertisements and subscriptions on their way into force.
+
+A declaration is checked and stored by the registry (``accepted``, with a version), and in force when every engine works
+with that version (``installed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from situ.overlay.effects import (
+    Adopted,
+    Answer,
+    Declaration,
+    Declare,
+    Declared,
+    Deployed,
+    Received,
+    Refused,
+    Send,
+    Withdraw,
+)
+from situ.overlay.messages import (
+    Ack,
+    AdAck,
+    FromRouter,
+    FullListAck,
+    Nack,
+    SubAck,
+    Wanted,
+)
+from situ.overlay.refusing import bad_name, refuse, unknown_declaration
+from situ.overlay.state import Effects, Pending, State, next_ticket
+from situ.subscription.model import NAME, Advertisement, Subscription
+
+ACCEPTED, INSTALLED = "accepted", "installed"
+
+T = TypeVar("T")
+
+
+def declare_anew(state: State, given: Received, what: Declaration, req: int) -> Effects:
+    if not NAME.fullmatch(what.name):
+        yield from refuse(given.ticket, verb_of(what), req, bad_name(what.name))
+        return
+    pending = Pending(given.client, what, verb_of(what), req, given.ticket)
+    if standing(state, what) == what and not any(_same(each.what, what) for each in state.declaring.values()):
+        version = max([state.adopted, *(each[0] for each in state.waiting if each[1].what == what)])
+        word = INSTALLED if version <= state.adopted else ACCEPTED
+        if word == ACCEPTED:
+            state.waiting.append((version, pending))
+        yield Answer(ticket=given.ticket, message=_acknowledged(pending, word, version))
+        return
+    yield from declare(state, pending)
+
+
+def declare(state: State, pending: Pending) -> Effects:
+    ticket = next_ticket(state)
+    state.declaring[ticket] = pending
+    yield Declare(ticket=ticket, what=pending.what)
+
+
+def take_back(state: State, given: Received, of: type[Declaration], name: str, req: int) -> Effects:
+    what = state.owned.get(given.client, {}).get((of, name))
+    verb = "Unadvertise" if of is Advertisement else "Unsubscribe"
+    if what is None:
+        kind = "advertisement" if of is Advertisement else "subscription"
+        problem = unknown_declaration(given.client, kind, name)
+        yield from refuse(given.ticket, verb, req, problem)
+        return
+    ticket = next_ticket(state)
+    state.declaring[ticket] = Pending(given.client, what, verb, req, given.ticket, withdrawn=True)
+    yield Withdraw(ticket=ticket, what=(what,))
+
+
+def declared(state: State, given: Declared, now: float) -> Effects:
+    pending = state.declaring.pop(given.ticket, None)
+    if pending is None:
+        return
+    if pending.withdrawn:
+        disown(state, pending.what)
+        state.waiting = [each for each in state.waiting if not _same(each[1].what, pending.what)]
+        if pending.answer is not None:
+            yield Answer(ticket=pending.answer, message=Ack(req=pending.req))
+        return
+    own(state, pending.what)
+    installed = given.version <= state.adopted
+    message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
+    if not installed:
+        state.waiting.append((given.version, pending))
+    if pending.answer is not None:
+        yield Answer(ticket=pending.answer, message=message)
+    elif pending.client in state.children:
+        yield Send(client=pending.client, message=message)
+    # Who left in the meantime cannot take it back any more.
+    if pending.client not in state.children and not is_durable(pending.what):
+        yield from withdraw_passing(state, pending.client)
+
+
+def refused(state: State, given: Refused, now: float) -> Effects:
+    pending = state.declaring.pop(given.ticket, None)
+    if pending is None:
+        return
+    nack = Nack(
+        of=pending.of,
+        req=pending.req,
+        code=given.code,
+        message=given.message,
+        hint=given.hint,
+        name=pending.what.name,
+    )
+    if pending.answer is not None:
+        yield Answer(ticket=pending.answer, message=nack)
+    else:
+        yield Send(client=pending.client, message=nack)
+
+
+def adopted(state: State, given: Adopted, now: float) -> Effects:
+    state.adopted = max(state.adopted, given.version) if not given.missing else state.adopted
+    held: list[tuple[int, Pending]] = []
+    for version, pending in state.waiting:
+        if version > given.version:
+            held.append((version, pending))
+            continue
+        if given.missing:
+            held.append((version, pending))
+        if pending.client in state.children:
+            word = ACCEPTED if given.missing else INSTALLED
+            yield Send(client=pending.client, message=_acknowledged(pending, word, version, given.missing))
+    state.waiting = held
+
+
+def withdraw_passing(state: State, client: str) -> Effects:
+    gone = tuple(what for what in state.owned.get(client, {}).values() if not is_durable(what))
+    for what in gone:
+        disown(state, what)
+    if gone:
+        state.waiting = [each for each in state.waiting if not any(_same(each[1].what, what) for what in gone)]
+        yield Withdraw(ticket=None, what=gone)
+
+
+def known_of(state: State, client: str) -> FullListAck:
+    deployed = state.deployed
+    if deployed is None:
+        return FullListAck()
+    left = state.withdrawing
+    ads = _of_client(deployed.advertisements, client)
+    subs = _of_client(deployed.subscriptions, client)
+    return FullListAck(
+        version=deployed.version,
+        ads={ad.name: ad.type for ad in ads if (Advertisement, ad.id) not in left},
+        subs={
+            sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable)
+            for sub in subs
+            if (Subscription, sub.id) not in left
+        },
+    )
+
+
+def standing(state: State, what: Declaration) -> Declaration | None:
+    """What is declared under this name, by the client or by the project."""
+    own = state.owned.get(what.client, {}).get((type(what), what.name))
+    if own is not None or state.deployed is None or (type(what), what.id) in state.withdrawing:
+        return own
+    return table_of(state.deployed, type(what)).get(what.id)
+
+
+def subscription_of(client: str, name: str, wanted: Wanted) -> Subscription:
+    types = tuple(sorted(set(wanted.types)))
+    return Subscription(client=client, name=name, types=types, where=wanted.filter, durable=wanted.durable)
+
+
+def _acknowledged(pending: Pending, word: str, version: int, missing: tuple[str, ...] = ()) -> FromRouter:
+    what = pending.what
+    if isinstance(what, Advertisement):
+        return AdAck(req=pending.req, ad=what.name, state=word, version=version, missing=missing)
+    return SubAck(req=pending.req, sub=what.name, state=word, version=version, missing=missing)
+
+
+def verb_of(what: Declaration) -> str:
+    return "Advertise" if isinstance(what, Advertisement) else "Subscribe"
+
+
+def _same(one: Declaration, other: Declaration) -> bool:
+    return type(one) is type(other) and one.id == other.id
+
+
+def is_durable(what: Declaration) -> bool:
+    return isinstance(what, Subscription) and what.durable
+
+
+def own(state: State, what: Declaration) -> None:
+    state.withdrawing.discard((type(what), what.id))
+    state.owned.setdefault(what.client, {})[type(what), what.name] = what
+
+
+def disown(state: State, what: Declaration) -> None:
+    state.withdrawing.add((type(what), what.id))
+    own = state.owned.get(what.client, {})
+    own.pop((type(what), what.name), None)
+    if not own:
+        state.owned.pop(what.client, None)
+
+
+def table_of(deployed: Deployed, of: type) -> Mapping[str, Declaration]:
+    return deployed.advertisements if of is Advertisement else deployed.subscriptions
+
+
+def _of_client(table: Mapping[str, T], client: str) -> list[T]:
+    return [what for id, what in table.items() if id.startswith(client + "/")]

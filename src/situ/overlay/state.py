@@ -1,0 +1,94 @@
+"""What a router knows: its children, what they declared, what is under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.overlay.effects import (
+    Declaration,
+    Deployed,
+    Effect,
+)
+
+Effects = Iterator[Effect]
+
+
+@dataclass(slots=True)
+class Flight:
+    """A message of events on its way to the store."""
+
+    ticket: int
+    first: int
+    last: int
+    repeats: list[int] = field(default_factory=list)
+    """Tickets of the same message, sent again before it was stored."""
+    done: bool = False
+    dead: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class Child:
+    """A client of this router."""
+
+    session: int
+    incarnation: int
+    heard: float
+    listed: bool = False
+    """It has told everything it has."""
+    last: int = 0
+    """The highest number taken: stored or on its way."""
+    stored: int = 0
+    flights: deque[Flight] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class Pending:
+    """A declaration at the registry, and who waits for the outcome."""
+
+    client: str
+    what: Declaration
+    of: str
+    req: int
+    answer: int | None
+    """Ticket of the request, unless it is answered already."""
+    withdrawn: bool = False
+
+
+@dataclass(slots=True)
+class State:
+    """All a router knows."""
+
+    zone: str
+    router: str
+    incarnation: int
+    """Of the keys this router gives to events that come without one."""
+    grace: float = 30.0
+    children: dict[str, Child] = field(default_factory=dict)
+    sessions: dict[str, int] = field(default_factory=dict)
+    """Of clients that were here before the router started and have not come back yet."""
+    owned: dict[str, dict[tuple[type, str], Declaration]] = field(default_factory=dict)
+    """Client → what it declared itself."""
+    incarnations: dict[str, int] = field(default_factory=dict)
+    """Client → the highest incarnation of its keys: readers take what is below for repeats."""
+    plain: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Client → incarnation and last number of the keys given to its events that came without."""
+    storing: dict[int, str] = field(default_factory=dict)
+    """Ticket → client, of messages on their way to the store."""
+    unkeyed: dict[int, int] = field(default_factory=dict)
+    """Ticket → highest number, of messages whose keys this router gave."""
+    declaring: dict[int, Pending] = field(default_factory=dict)
+    waiting: list[tuple[int, Pending]] = field(default_factory=list)
+    """Accepted declarations, with the version that engines must adopt."""
+    withdrawing: set[tuple[type, str]] = field(default_factory=set)
+    """Still deployed, but not for long."""
+    deployed: Deployed | None = None
+    adopted: int = 0
+    tickets: int = 0
+
+
+def next_ticket(state: State) -> int:
+    state.tickets += 1
+    return state.tickets
