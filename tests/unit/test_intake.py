@@ -232,6 +232,14 @@ def test_what_was_not_advertised_is_refused(ads: list[tuple[str, str]], ad: str,
         assert json.loads(found.original)["data"] == {"tag": "T1", "class": 3}
 
 
+def test_nobody_publishes_what_only_situ_does() -> None:
+    known = stamp(("reader-7/a", "situ.loss"))
+    sent = row(event("situ.loss", {"client": "x", "incarnation": 1, "from_seq": 1, "to_seq": 2, "reason": "none"}))
+    found = known.stamp(sent)
+    assert isinstance(found, Bad)
+    assert "only Situ" in found.errors[0][2]
+
+
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -98,6 +98,11 @@ def test_filters_that_are_right(where: str) -> None:
     assert subscription(f"{{types: [Sighting], where: {where!r}}}") == ()
 
 
+def test_dead_letters_can_be_subscribed_to() -> None:
+    assert subscription("{types: [situ.deadletter], where: \"code = 'INT703' AND stage <> 'stamp'\"}") == ()
+    assert codes(subscription("{types: [situ.deadletter], where: \"cod = 'INT703'\"}")) == ["INT602 X102"]
+
+
 def test_a_filter_on_a_supertype_may_ask_for_the_subtype() -> None:
     assert subscription("{types: [RoomEvent], where: \"type IS DoorUsed AND room = 'lab'\"}") == ()
 
@@ -177,6 +182,7 @@ def test_what_is_wrong_with_a_subscription(body: str, found: list[str]) -> None:
         ("clients: {desk: {advertisements: {a: {type: Sighting, where: TRUE}}}}", ["1:55 P103"]),
         ("clients: {desk: {advertisements: {a: {type: Sigthing}}}}", ["1:45 INT601"]),
         ("clients: {desk: {advertisements: {a: {type: Size}}}}", ["1:45 INT605"]),
+        ("clients: {desk: {advertisements: {a: {type: situ.deadletter}}}}", ["1:45 INT604"]),
     ],
 )
 def test_what_is_wrong_with_a_client(text: str, found: list[str]) -> None:

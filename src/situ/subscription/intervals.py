@@ -44,6 +44,10 @@ class Intervals(Generic[T]):
             self._occupied = np.zeros(2 * self._size, dtype=np.bool_)
             self._occupied[list(filed)] = True
 
+    def items(self) -> Iterable[T]:
+        """All that is filed here; some of it several times."""
+        return (item for items in self._filed.values() for item in items)
+
     def at(self, value: Any) -> list[T]:
         """What is filed under the ranges the value lies in."""
         index = bisect_left(self._bounds, value)

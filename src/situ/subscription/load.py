@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOT_AN_EVENT, TYPE_NOT_AVAILABLE
+from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOT_AN_EVENT, RESERVED_EVENT, TYPE_NOT_AVAILABLE
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
 from situ.errors import Problems
 from situ.expr.faults import NO_FAULTS, Faults
@@ -19,6 +19,7 @@ from situ.subscription.model import NAME, Advertisement, Client, Clients, Subscr
 from situ.types.declare import is_nothing
 from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
+from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 
 CLIENT_KEYS = ("advertisements", "subscriptions")
@@ -106,7 +107,9 @@ class _Loading:
     def _advertisement(self, client: str, name: str, node: Node) -> None:
         fields = self.read.fields(node, required=ADVERTISEMENT_KEYS)
         written = fields.scalar("type") if fields is not None else None
-        if written is not None and self._event(written, "published") is not None:
+        if written is not None and written.text in RESERVED_EVENTS:
+            self.read.problems.add(RESERVED_EVENT(written.location, type=written.text))
+        elif written is not None and self._event(written, "published") is not None:
             self.advertisements.append(Advertisement(client=client, name=name, type=written.text))
 
     def _subscription(self, client: str, name: str, node: Node) -> None:

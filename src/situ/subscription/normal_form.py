@@ -78,6 +78,8 @@ def _conjunctions(node: Node) -> tuple[tuple[Node, ...], ...] | None:
     match node:
         case Literal(value=value):
             return ((),) if value is True else ()
+        case Compare(right=Literal(value=None)):
+            return ()
         case Or(args=args):
             found: list[tuple[Node, ...]] = []
             for arg in args:

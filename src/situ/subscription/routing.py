@@ -123,11 +123,22 @@ class Routing:
 
     def matches(self, subscription: str, row: Row) -> bool:
         """Whether a subscription wants this row, the client's own or not; KeyError if there is no such subscription."""
+        return any(self._tester(each, row.type)(row) for each in self.filters_for(subscription, row.type))
+
+    def filters_for(self, subscription: str, type: str) -> list[Filter]:
+        """The filters of a subscription that events of this type must pass, one of them; none if it is to others."""
         wanted = self.wanted.subscriptions[subscription]
-        above = self._above(row.type)
-        return any(
-            self._tester(self.wanted.filter(wanted, type), row.type)(row) for type in wanted.types if type in above
-        )
+        above = self._above(type)
+        return [self.wanted.filter(wanted, each) for each in wanted.types if each in above]
+
+    def found_by(self, subscription: str, row: Row) -> tuple[str, ...]:
+        """By what events like this one find the filters of a subscription, in words."""
+        index = self._indexes.get(row.type) or self._index(row.type)
+        if index is None:
+            return ()
+        filters = self.filters_for(subscription, row.type)
+        words = (word for each in filters for segment in index.segments for word in segment.filed_under(each))
+        return tuple(dict.fromkeys(words))
 
     def _tester(self, filter_: Filter, type: str) -> Callable[[Row], bool]:
         known = self._testers.get((filter_, type))

@@ -8,7 +8,7 @@ tested. What has no such condition is tested against every event; the length of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -55,6 +55,25 @@ class Segment:
     def paths(self) -> set[Path]:
         """The attributes that events are looked up by."""
         return {*self.equal, *self.prefixes, *self.ranges, *self.absent}
+
+    def filed_under(self, wanted: Filter) -> Iterator[str]:
+        """In words, by what an event finds this filter."""
+        for path, table in self.equal.items():
+            if any(each is wanted for entries in table.values() for each, _ in entries):
+                yield f"the value of `{'.'.join(path)}`"
+        for path, prefixes in self.prefixes.items():
+            if prefixes.holds(wanted):
+                yield f"the beginning of `{'.'.join(path)}`"
+        for path, ranges in self.ranges.items():
+            if any(each is wanted for each, _ in ranges.items()):
+                yield f"the range that `{'.'.join(path)}` lies in"
+        for path, entries in self.absent.items():
+            if any(each is wanted for each, _ in entries):
+                yield f"the absence of `{'.'.join(path)}`"
+        if wanted in self.always:
+            yield "its type alone"
+        if wanted in self.scanned:
+            yield "nothing: it is tested against every event of the type"
 
     def find(self, values: Mapping[Path, Any]) -> list[Entry]:
         """The filters that one event may match, besides those always or never looked up."""
@@ -106,6 +125,9 @@ class Prefixes:
         self._table = {text: tuple(found) for text, found in table.items()}
         self._lengths = sorted({len(text) for text in table})
 
+    def holds(self, wanted: Filter) -> bool:
+        return any(each is wanted for entries in self._table.values() for each, _ in entries)
+
     def at(self, text: str) -> list[Entry]:
         found: list[Entry] = []
         length = len(text)
@@ -134,6 +156,11 @@ class _Filing:
             if (resolved := _for_event(event, conjunction)) is not None
         ]
         self._constants = _constants(conjunction for _, conjunction in asked)
+        self._spans = {
+            path: max(values) - min(values)
+            for path, values in self._constants.items()
+            if _dtype(kinds.get(path)) is not None
+        }
         for each, conjunction in asked:
             self._file(each, conjunction)
 
@@ -193,11 +220,8 @@ class _Filing:
         """How much of all the values between the constants of this attribute lies in the range."""
         if low is None or high is None:
             return 0.5
-        if _dtype(self._kinds.get(path)) is None:
-            return 0.1
-        constants = self._constants[path]
-        span = max(constants) - min(constants)
-        least = 1 / max(10, len(constants))
+        span = self._spans.get(path, 0)
+        least = 1 / max(10, len(self._constants[path]))
         return max(least, min(0.4, (high[0] - low[0]) / span)) if 0 < span < inf else 0.1
 
 

@@ -14,6 +14,7 @@ from situ.event.lines import encode_row
 from situ.event.row import Bad, Row, errors_of
 from situ.subscription.model import Advertisement
 from situ.types.model import supertypes
+from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 
 STAGE = "stamp"
@@ -57,6 +58,9 @@ class Stamp:
         )
 
     def _find(self, client: str, type: str, ad: str) -> str | Problem:
+        if type in RESERVED_EVENTS:
+            reason = f"may not publish `{type}`, which only Situ does"
+            return NO_SUCH_DECLARATION(client=client, reason=reason, remedy="Publish an event type of your own.")
         if ad:
             return self._check(client, type, ad)
         fitting = sorted(each.id for each in self._of_client.get(client, ()) if self._fits(type, each.type))

@@ -81,8 +81,8 @@ class Wanted:
     def changed(self, subscriptions: Mapping[str, Subscription]) -> Change:
         """What is wanted if these are all subscriptions."""
         before = self.subscriptions
-        come = [each for id, each in subscriptions.items() if before.get(id) != each]
-        gone = [each for id, each in before.items() if subscriptions.get(id) != each]
+        come = [each for id, each in subscriptions.items() if _differ(before.get(id), each)]
+        gone = [each for id, each in before.items() if _differ(subscriptions.get(id), each)]
         return self._apply(subscriptions, come, gone) if come or gone else Change(self)
 
     def _apply(
@@ -171,3 +171,7 @@ class Wanted:
             used = {(type, each.where) for each in subscriptions.values() for type in each.types}
             for key in [key for key in texts if key not in used]:
                 del texts[key]
+
+
+def _differ(one: Subscription | None, other: Subscription) -> bool:
+    return one is not other and one != other
