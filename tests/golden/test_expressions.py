@@ -28,6 +28,7 @@ CASES = {
     "two-failures": "d / e_ > 1 AND i / l_ < 3",
     "null-logic": "l_ > 3 OR b_",
     "like": "s LIKE 'a%' AND s LIKE '%b' AND s LIKE '%c%' AND s LIKE 'a_b%c'",
+    "not-like": "s NOT LIKE 'a%' AND NOT s NOT LIKE '%b' AND s NOT LIKE 'a!%%' ESCAPE '!' AND s_ NOT LIKE 'a_b%c'",
     "in": "i IN (1, 2, 3, 4) OR s_ IN ('a')",
     "between": "d BETWEEN 2 AND 8",
     "inside-box": "inside(at, struct(0 AS x1, 0 AS y1, 500 AS x2, 8 AS y2))",

@@ -406,14 +406,21 @@ def _between(read: _Reading, node: Any, depth: int) -> Syntax:
 
 
 def _like(read: _Reading, node: Any, depth: int) -> Syntax:
-    return read.make(node, "like", (read.convert(node.this, depth + 1), read.convert(node.expression, depth + 1)))
+    parts = (read.convert(node.this, depth + 1), read.convert(node.expression, depth + 1))
+    return _negated(read, node, read.make(node, "like", parts))
 
 
 def _escape(read: _Reading, node: Any, depth: int) -> Syntax:
-    if not isinstance(node.this, exp.Like):
+    like = node.this
+    if not isinstance(like, exp.Like):
         raise read.foreign(node)
-    like, escape = _like(read, node.this, depth), read.convert(node.expression, depth + 1)
-    return read.make(node, "like", (*like.parts, escape))
+    parts = (read.convert(part, depth + 1) for part in (like.this, like.expression, node.expression))
+    return _negated(read, like, read.make(node, "like", tuple(parts)))
+
+
+def _negated(read: _Reading, node: Any, like: Syntax) -> Syntax:
+    """``x NOT LIKE …``: of all negated forms the only one that the parser marks instead of wrapping it in a NOT."""
+    return read.make(node, "not", (like,)) if node.args.get("negate") else like
 
 
 _HANDLERS: dict[type, Callable[[_Reading, Any, int], Syntax]] = {
