@@ -16,7 +16,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _SHORTEST = len("2026-11-01T08:30:00Z")
 _POINT = _SHORTEST - 1
-_LONGEST = _SHORTEST + len(".123456")
+_MOST_DIGITS = 6
+_WORTH = tuple(10 ** (_MOST_DIGITS - digits) for digits in range(_MOST_DIGITS + 1))
 
 
 def microseconds(instant: datetime) -> int:
@@ -36,16 +37,14 @@ def print_instant(time: int) -> str:
 
 def read_instant(text: str) -> int | None:
     """The instant, if it is written in the usual form."""
-    length = len(text)
-    if length == _SHORTEST:
-        return _read_second(text[:_POINT]) if text[_POINT] == "Z" else None
-    if not _SHORTEST + 2 <= length <= _LONGEST or text[_POINT] != "." or text[-1] != "Z":
-        return None
-    digits = text[_SHORTEST:-1]
-    if not digits.isdecimal() or not digits.isascii():
-        return None
     second = _read_second(text[:_POINT])
-    return None if second is None else second + int(digits.ljust(6, "0"))
+    tail = text[_POINT:]
+    if tail == "Z" or second is None:
+        return second
+    digits = tail[1:-1]
+    if not (tail[0:1] == "." and tail[-1] == "Z" and digits.isdecimal() and digits.isascii()):
+        return None
+    return second + int(digits) * _WORTH[len(digits)] if len(digits) <= _MOST_DIGITS else None
 
 
 def canonical_instant(text: str) -> str | None:

@@ -126,9 +126,8 @@ class Intake:
 
     def _rows(self, envelopes: list[_Envelope], text: bytes, origin: Origin, place: int) -> list[Row | Bad] | None:
         """The rows of these events, if they are all plainly right; ``text`` is what they were read from."""
-        plans = self._plans
+        plans, unset = self._plans, UNSET
         client, incarnation, context, received = origin.client, origin.incarnation, origin.context, origin.received
-        within = client + "/"
         latest = received + self._latest
         seq, pos = origin.seq + place, origin.pos + place
         quotes = 8 * len(envelopes)  # of specversion and type
@@ -138,7 +137,7 @@ class Intake:
             if plan is None:
                 return None
             data: Raw | bytes = _EMPTY
-            if each.data is not UNSET:
+            if each.data is not unset:
                 data = each.data
                 quotes += 2
             if plan.mend is None:
@@ -148,28 +147,29 @@ class Intake:
                 canonical, inner = plan.canonical(data)
                 quotes += inner
             id, source, time = each.id, each.source, received
-            if id is UNSET:
+            if id is unset:
                 id = f"{incarnation}-{seq}"
             elif id and id.isprintable():
                 quotes += 4
             else:
                 return None
-            if source is UNSET:
+            if source == client:
+                quotes += 4
+            elif source is unset:
                 source = client
             elif source and source.isprintable() and " " not in source:
                 quotes += 4
-                if not source.startswith(within) and source != client:
-                    source = own_source(source, client)
+                source = own_source(source, client)
             else:
                 return None
-            if each.time is not UNSET:
+            if each.time is not unset:
                 quotes += 4
                 read = read_instant(each.time)
                 if read is None or read > latest:
                     return None
                 time = read
             ad, confidence, ext = "", None, ""
-            if each.situad is not UNSET:
+            if each.situad is not unset:
                 quotes += 4
                 ad = each.situad
                 if not ad.isprintable():
@@ -179,7 +179,7 @@ class Intake:
                 confidence = _confidence(each.confidence)
                 if confidence is None:
                     return None
-            if each.subject is not UNSET or each.traceparent is not UNSET or each.datacontenttype is not UNSET:
+            if each.subject is not unset or each.traceparent is not unset or each.datacontenttype is not unset:
                 found = _ext(each)
                 if found is None:
                     return None
