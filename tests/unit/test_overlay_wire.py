@@ -1,0 +1,147 @@
+"""Messages of clients and routers: what is written is read back, and whatever else comes is malformed."""
+
+from __future__ import annotations
+
+import pytest
+
+from situ.event.message import COUNT, KEY, MESSAGE, SESSION, EventKey
+from situ.overlay.messages import (
+    Ack,
+    AdAck,
+    Advertise,
+    Closed,
+    Connect,
+    ConnectAck,
+    Dead,
+    Describe,
+    DescribeAck,
+    Description,
+    Disconnect,
+    FromClient,
+    FromRouter,
+    FullList,
+    FullListAck,
+    FullListRequest,
+    Heartbeat,
+    History,
+    HistoryAck,
+    Loss,
+    Nack,
+    Publish,
+    PublishAck,
+    SubAck,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Wanted,
+)
+from situ.overlay.wire import Malformed, decode_from_client, decode_from_router, encode, session_of
+
+WANTED = Wanted(types=("A", "B"), filter="x > 1", durable=True)
+FROM_CLIENT = [
+    Connect(incarnation=5, principal="me"),
+    FullList(version=1, acked=7, ads={"a": "A"}, subs={"s": WANTED}),
+    Heartbeat(),
+    Disconnect(reason="done"),
+    Advertise(req=1, ad="a", type="A"),
+    Unadvertise(req=2, ad="a"),
+    Subscribe(req=3, sub="s", types=("A", "B"), filter="x > 1", durable=True),
+    Unsubscribe(req=4, sub="s"),
+    Publish(key=EventKey("pump", 5, 1), count=2, body=b"[\n{},\n{}\n]"),
+    Loss(from_seq=1, to_seq=3, counts={"a": 3}, reason="full"),
+    Describe(req=5, types=("A",)),
+    History(req=6, sub="s", after_pos=65_536, since=1_700_000_000_000_000, limit=10),
+]
+FROM_ROUTER = [
+    ConnectAck(zone="main", router="r1", incarnation=9),
+    FullListRequest(incarnation=9),
+    FullListAck(version=3, ads={"a": "A"}, subs={"s": WANTED}),
+    AdAck(req=1, ad="a", state="accepted", version=4),
+    SubAck(req=1, sub="s", state="installed", version=4, missing=("spark",)),
+    PublishAck(up_to=9, dead=(Dead(seq=8, code="R003", message="No.", hint="Yes."),)),
+    HistoryAck(after_pos=131_072, more=True, count=1, body=b"[\n{}\n]"),
+    Ack(req=5),
+    Nack(of="Publish", code="R006", message="A gap.", hint="Again.", retry=True, expected=4),
+    Closed(session=8),
+    DescribeAck(req=1, version=2, types={"A": Description(event=True, above=("B",), attributes={"x": "int"})}),
+]
+
+
+@pytest.mark.parametrize("message", FROM_CLIENT, ids=lambda each: type(each).__name__)
+def test_what_a_client_writes_is_read_back(message: FromClient) -> None:
+    headers, body = encode(message, 42)
+    assert headers[MESSAGE] == type(message).__name__
+    assert session_of(headers) == 42
+    assert decode_from_client(headers, body) == message
+
+
+@pytest.mark.parametrize("message", FROM_ROUTER, ids=lambda each: type(each).__name__)
+def test_what_a_router_writes_is_read_back(message: FromRouter) -> None:
+    headers, body = encode(message)
+    assert SESSION not in headers
+    assert decode_from_router(headers, body) == message
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({MESSAGE: "Nonsense"}, b"{}"),
+        ({MESSAGE: "ConnectAck"}, b"{}"),
+        ({MESSAGE: "Connect"}, b""),
+        ({MESSAGE: "Connect"}, b'{"incarnation": "five"}'),
+        ({MESSAGE: "Connect"}, b"[1]"),
+        ({MESSAGE: "Connect"}, b"\xff\xfe"),
+        ({MESSAGE: "Subscribe"}, b'{"req": 1, "sub": "s"}'),
+        ({MESSAGE: "FullList"}, b"[" * 100_000),
+        ({MESSAGE: "Publish", KEY: "pump.1"}, b"[]"),
+        ({MESSAGE: "Publish", KEY: "pump.1.1"}, b"[]"),
+        ({MESSAGE: "Publish", KEY: "pump.1.1", COUNT: "many"}, b"[]"),
+        ({MESSAGE: "Publish", KEY: "pump.1.1", COUNT: "0"}, b"[]"),
+        ({MESSAGE: "Publish", KEY: "pump.1.1", COUNT: "65537"}, b"[]"),
+        ({MESSAGE: "Publish", KEY: "pump.1.0", COUNT: "1"}, b"[]"),
+    ],
+)
+def test_what_is_no_message_of_a_client_is_malformed(headers: dict[str, str], body: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_from_client(headers, body)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({}, b"{}"),
+        ({MESSAGE: "Connect"}, b'{"incarnation": 1}'),
+        ({MESSAGE: "HistoryAck"}, b"[]"),
+        ({MESSAGE: "PublishNack"}, b"{}"),
+        ({MESSAGE: "SubAck"}, b'{"sub": 1, "state": "x"}'),
+    ],
+)
+def test_what_is_no_message_of_a_router_is_malformed(headers: dict[str, str], body: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_from_router(headers, body)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "\u0663", "9" * 20])
+def test_a_session_is_a_number(text: str) -> None:
+    with pytest.raises(Malformed):
+        session_of({SESSION: text})
+
+
+def test_who_names_no_session_has_none() -> None:
+    assert session_of({}) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (b"{}", 1),
+        (b"[\n{},\n{}\n]", 2),
+        (b'  [{"a": 1}, {"b": [1, 2]}, {}]', 3),
+        (b"[]", 1),
+        (b"", 1),
+        (b"[\n{},\n{,\n{}\n]", 5),  # torn: as many as it could be at most
+        (b"nonsense", 1),
+    ],
+)
+def test_a_plain_body_gets_as_many_keys_as_it_may_need(body: bytes, count: int) -> None:
+    assert decode_from_client({}, body) == Publish(key=None, count=count, body=body)
