@@ -59,13 +59,16 @@ class Keys:
         await self._store(bucket, key, b"", {_OPERATION: "DEL"}, None)
 
     async def entries(self, bucket: str, prefix: str) -> tuple[Entry, ...]:
+        stream, seen = f"KV_{bucket}", 0
         found: dict[str, Entry] = {}
-        async with aclosing(read(self._link, f"KV_{bucket}", 1, None, ())) as messages:
-            async for message in messages:
-                entry = _entry(bucket, message)
-                if entry.key.startswith(prefix):
-                    found.pop(entry.key, None)
-                    found[entry.key] = entry
+        # A value that is replaced while we read moves to the end: we read on until the end stays where it is.
+        while (last := (await state_of(self._link, stream)).last) > seen:
+            async with aclosing(read(self._link, stream, seen + 1, last, ())) as messages:
+                async for message in messages:
+                    entry = _entry(bucket, message)
+                    if entry.key.startswith(prefix):
+                        found[entry.key] = entry
+            seen = last
         return tuple(found[key] for key in sorted(found) if found[key].value is not None)
 
     async def watch(self, bucket: str, key: str) -> AsyncIterator[Entry]:

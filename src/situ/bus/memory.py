@@ -1,0 +1,343 @@
+"""A bus in the memory of one process, for tests and for what fits into one process: the whole protocol, nothing kept.
+
+All who use it share one object and one event loop. It does what the bus on NATS does, held to it by the same tests;
+what is lost here is what the process loses when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+
+from situ.bus.interface import Ack, ConsumerState, Entry, Handler, StreamState
+from situ.bus.memory_stream import MemoryConsumer, MemoryStream, fits
+from situ.bus.names import Names
+from situ.bus.streams import configurations
+from situ.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
+from situ.errors import SituError
+from situ.event.message import REPLY, Message, Stored
+from situ.settings import Settings
+
+_log = logging.getLogger(__name__)
+_MOST = 8 * 1024 * 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MemoryBus:
+    """See :class:`situ.bus.interface.Bus`. ``clock`` gives microseconds since 1970."""
+
+    def __init__(self, zone: str = "main", *, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+        self.names = Names(zone)
+        self._clock = clock
+        self._streams: dict[str, MemoryStream] = {}
+        self._buckets: dict[str, dict[str, Entry]] = {}
+        self._revisions: dict[str, int] = {}
+        self._objects: dict[str, dict[str, bytes]] = {}
+        self._serving: list[MemoryServing] = []
+        self._replies: dict[str, asyncio.Future[Message]] = {}
+        self._refused: dict[str, SituError] = {}  # by lane
+        self._numbers = iter(range(1, 2**62))
+        self._changed: set[asyncio.Event] = set()
+
+    async def __aenter__(self) -> MemoryBus:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def zone(self) -> str:
+        return self.names.zone
+
+    @property
+    def connected(self) -> bool:
+        return True
+
+    @property
+    def max_message(self) -> int:
+        return _MOST
+
+    async def prepare(self, settings: Settings) -> None:
+        wanted = {configuration["name"]: configuration for configuration in configurations(self.names, settings)}
+        for name in self.names.streams:
+            if (stream := self._streams.get(name)) is not None:
+                stream.configuration = wanted[name]
+            else:
+                self._streams[name] = MemoryStream(wanted[name])
+        for bucket in self.names.buckets:
+            self._buckets.setdefault(bucket, {})
+        for store in self.names.object_stores:
+            self._objects.setdefault(store, {})
+
+    # ── streams ──
+
+    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+        return self.hand_over(message, lane=lane)
+
+    def hand_over(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Ack] = loop.create_future()
+        try:
+            if lane in self._refused:
+                raise SituError(*self._refused[lane].problems)
+            self._check_size(message)
+            stream = next((stream for stream in self._streams.values() if stream.takes(message.subject)), None)
+            if stream is None:
+                raise SituError(NOT_ON_BUS(kind="stream for", name=message.subject))
+            future.set_result(stream.append(message, self._clock()))
+        except SituError as error:
+            future.set_exception(error)
+            if lane:
+                # Until the loop turns nobody can know; what he hands over meanwhile is behind it.
+                self._refused[lane] = error
+                loop.call_soon(self._refused.pop, lane, None)
+            return future
+        self._carry(message)
+        self._tell()
+        return future
+
+    async def flush(self) -> None:
+        """Nothing is ever under way."""
+
+    async def read(
+        self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
+    ) -> AsyncGenerator[Stored, None]:
+        held = self._stream(stream)
+        for message in held.between(first, held.last if last is None else last, subjects):
+            yield message
+
+    async def state(self, stream: str) -> StreamState:
+        return self._stream(stream).state()
+
+    async def find(self, stream: str, at: datetime) -> int:
+        return self._stream(stream).find((at - _EPOCH) // timedelta(microseconds=1))
+
+    async def purge(self, stream: str, before: int) -> None:
+        self._stream(stream).purge(before)
+
+    def _stream(self, name: str) -> MemoryStream:
+        if name not in self._streams:
+            raise SituError(NOT_ON_BUS(kind="stream", name=name))
+        return self._streams[name]
+
+    # ── durable consumers ──
+
+    async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
+        self._stream(self.names.out_stream).ensure(name, groups, {self.names.out(group) for group in groups})
+
+    async def drop_consumer(self, name: str) -> None:
+        self._stream(self.names.out_stream).drop(name)
+        self._tell()
+
+    async def consumers(self) -> tuple[ConsumerState, ...]:
+        stream = self._stream(self.names.out_stream)
+        return tuple(
+            ConsumerState(
+                name=one.name,
+                groups=one.groups,
+                acknowledged=one.acknowledged,
+                waiting=sum(1 for _ in stream.between(one.handed + 1, stream.last, one.subjects)),
+                unacknowledged=sum(1 for _ in stream.between(one.acknowledged + 1, one.handed, one.subjects)),
+            )
+            for one in sorted(stream.consumers.values(), key=lambda one: one.name)
+        )
+
+    async def consume(self, name: str, *, pending: int = 16) -> MemoryConsumption:
+        stream = self._stream(self.names.out_stream)
+        if name not in stream.consumers:
+            raise SituError(NOT_ON_BUS(kind="consumer", name=name))
+        return MemoryConsumption(stream, name, max(pending, 1), self._changed)
+
+    # ── at once ──
+
+    async def send(self, message: Message) -> None:
+        self._check_size(message)
+        if (waiting := self._replies.pop(message.subject, None)) is not None:
+            if not waiting.done():
+                waiting.set_result(message)
+            return
+        self._carry(message)
+
+    async def request(self, message: Message, *, timeout: float = 2.0) -> Message:
+        self._check_size(message)
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        reply = f"_INBOX.{next(self._numbers)}"
+        self._replies[reply] = answer
+        try:
+            if not self._carry(replace(message, headers={**message.headers, REPLY: reply})):
+                raise SituError(NO_LISTENER(subject=message.subject))
+            return await asyncio.wait_for(answer, timeout)
+        except TimeoutError:
+            raise SituError(NO_ANSWER(subject=message.subject, seconds=float(timeout))) from None
+        finally:
+            self._replies.pop(reply, None)
+
+    async def serve(self, subject: str, handler: Handler) -> MemoryServing:
+        serving = MemoryServing(self, subject, handler, self._serving)
+        self._serving.append(serving)
+        return serving
+
+    def _carry(self, message: Message) -> bool:
+        """Whether anybody listens."""
+        found = [serving for serving in self._serving if fits(serving.subject, message.subject)]
+        for serving in found:
+            serving.receive(message)
+        return bool(found)
+
+    def _check_size(self, message: Message) -> None:
+        if len(message.body) > _MOST:
+            raise SituError(MESSAGE_TOO_LARGE(subject=message.subject, size=len(message.body), most=_MOST))
+
+    def _tell(self) -> None:
+        for event in self._changed:
+            event.set()
+
+    # ── values and objects ──
+
+    def _bucket(self, name: str) -> dict[str, Entry]:
+        if name not in self._buckets:
+            raise SituError(NOT_ON_BUS(kind="bucket", name=name))
+        return self._buckets[name]
+
+    async def get(self, bucket: str, key: str) -> Entry | None:
+        entry = self._bucket(bucket).get(key)
+        return entry if entry is not None and entry.value is not None else None
+
+    async def put(self, bucket: str, key: str, value: bytes, *, expected: int | None = None) -> int:
+        there = await self.get(bucket, key)
+        if expected is not None and expected != (there.revision if there is not None else 0):
+            raise SituError(OTHER_REVISION(key=key, bucket=bucket, expected=expected))
+        return self._set(bucket, key, value)
+
+    async def remove(self, bucket: str, key: str) -> None:
+        self._set(bucket, key, None)
+
+    def _set(self, bucket: str, key: str, value: bytes | None) -> int:
+        entries = self._bucket(bucket)
+        revision = self._revisions[bucket] = self._revisions.get(bucket, 0) + 1
+        entries.pop(key, None)  # in the order of revisions
+        entries[key] = Entry(key=key, value=value, revision=revision)
+        self._tell()
+        return revision
+
+    async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]:
+        found = [e for e in self._bucket(bucket).values() if e.key.startswith(prefix) and e.value is not None]
+        return tuple(sorted(found, key=lambda entry: entry.key))
+
+    async def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
+        entries, changed, seen, first = self._bucket(bucket), asyncio.Event(), 0, True
+        self._changed.add(changed)
+        try:
+            while True:
+                changed.clear()
+                for entry in [e for e in entries.values() if e.revision > seen and fits(key, e.key)]:
+                    seen = entry.revision
+                    if entry.value is not None or not first:
+                        yield entry
+                first = False
+                await changed.wait()
+        finally:
+            self._changed.discard(changed)
+
+    async def put_object(self, bucket: str, name: str, content: bytes) -> None:
+        self._store_of(bucket)[name] = bytes(content)
+
+    async def get_object(self, bucket: str, name: str) -> bytes | None:
+        return self._store_of(bucket).get(name)
+
+    def _store_of(self, bucket: str) -> dict[str, bytes]:
+        if bucket not in self._objects:
+            raise SituError(NOT_ON_BUS(kind="object store", name=bucket))
+        return self._objects[bucket]
+
+    async def close(self) -> None:
+        for serving in tuple(self._serving):
+            await serving.close()
+
+
+class MemoryConsumption:
+    """One reader at work; see :class:`situ.bus.interface.Consumption`."""
+
+    def __init__(self, stream: MemoryStream, name: str, pending: int, changed: set[asyncio.Event]) -> None:
+        self._stream = stream
+        self._name = name
+        self._pending = pending
+        self._wake = asyncio.Event()
+        self._changed = changed
+        self._unacknowledged: deque[int] = deque()
+        self._closed = False
+        changed.add(self._wake)
+
+    async def __aiter__(self) -> AsyncIterator[Stored]:
+        consumer = self._consumer()
+        seen, again = consumer.acknowledged, consumer.handed
+        while not self._closed:
+            consumer = self._consumer()
+            full = len(self._unacknowledged) >= self._pending
+            waiting = () if full else self._stream.between(seen + 1, self._stream.last, consumer.subjects)
+            message = next(iter(waiting), None)
+            if message is None:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            seen = message.seq
+            consumer.handed = max(consumer.handed, seen)
+            self._unacknowledged.append(seen)
+            yield replace(message, redelivered=True) if seen <= again else message
+
+    def _consumer(self) -> MemoryConsumer:
+        if self._name not in self._stream.consumers:
+            raise SituError(NOT_ON_BUS(kind="consumer", name=self._name))
+        return self._stream.consumers[self._name]
+
+    async def acknowledge(self, seq: int) -> None:
+        last = 0
+        while self._unacknowledged and self._unacknowledged[0] <= seq:
+            last = self._unacknowledged.popleft()
+        self._stream.acknowledge(self._name, last)
+        self._wake.set()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+        self._changed.discard(self._wake)
+
+
+class MemoryServing:
+    """A handler at work: one message after the other."""
+
+    def __init__(self, bus: MemoryBus, subject: str, handler: Handler, among: list[MemoryServing]) -> None:
+        self.subject = subject
+        self._bus = bus
+        self._handler = handler
+        self._among = among
+        self._came: asyncio.Queue[Message] = asyncio.Queue()
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    def receive(self, message: Message) -> None:
+        self._came.put_nowait(message)
+
+    async def _work(self) -> None:
+        while True:
+            came = await self._came.get()
+            try:
+                answer = await self._handler(came)
+            except Exception:  # noqa: BLE001 - a defect of one handler must not end what it serves
+                _log.exception("the handler of %s failed", came.subject)
+                continue
+            if answer is not None and (reply := came.headers.get(REPLY)):
+                await self._bus.send(replace(answer, subject=reply))
+
+    async def close(self) -> None:
+        if self in self._among:
+            self._among.remove(self)
+        self._worker.cancel()
+        await asyncio.gather(self._worker, return_exceptions=True)
