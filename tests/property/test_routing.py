@@ -14,11 +14,14 @@ import pytest
 from situ.errors import SituError
 from situ.event.instants import microseconds
 from situ.event.row import Row
+from situ.expr.simplify import simplify
 from situ.expr.syntax import DEFAULT_LIMITS
+from situ.expr.tree import Node
 from situ.subscription import Subscription
 from situ.subscription.filter import read_filter
 from situ.subscription.reference import Reference
 from situ.subscription.routing import Routed, Routing, compile_routing
+from situ.subscription.shapes import Shapes
 from situ.subscription.targets import group_of
 from situ.types.encode import encode
 from situ.types.model import (
@@ -319,3 +322,49 @@ def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
     assert routed == expected(rows, subscriptions)
     for snapshot, before in earlier[::5]:  # what was made later changed nothing of it
         assert snapshot.route(rows) == before
+
+
+def test_a_filter_by_its_shape_is_the_filter_read() -> None:
+    users, shapes, marked = Users(7), Shapes(), 0
+
+    def read(where: str) -> Node:
+        nonlocal marked
+        marked += "\ue000" in where
+        return simplify(read_filter("a/b", THING, where, TYPES, {}, DEFAULT_LIMITS))
+
+    for _ in range(400):
+        where = users.where()
+        expected = read(where)
+        shapes.node("Thing", where, read)
+        # A second time it is put together; constants that turn out to be equal are only then found to be.
+        assert simplify(shapes.node("Thing", where, read)) == expected, where
+    assert marked > 50
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "'r1' = room AND room <> 'r1'",
+        "'a' = 'b' OR room = 'a'",
+        "room || 'a' = 'ra' AND 'x' || 'y' = 'xy'",
+        "CASE WHEN room = 'a' THEN 'x' ELSE 'y' END = 'x'",
+        "upper('a') = 'A' AND room = 'a'",
+        "room IN ('a', 'a', 'b') AND room IN ('a', NULL)",
+        "room = 'it''s' OR `room` = 'a'",
+        "since = TIMESTAMP '2026-11-15T12:00:00Z' OR room = 'a'",
+        "room LIKE 'a%' AND room IN ('ab', 'b')",
+        "room = 'a' AND room = '\ue0000\ue000'",
+        "room > 'a' AND (room = 'b')",
+        "room = 'back\\slash' OR room = 'new\nline'",
+    ],
+)
+def test_texts_that_matter_are_read(where: str) -> None:
+    shapes = Shapes()
+    for other in ("'zz'", "'q'", "'x'"):
+        text = where.replace("'a'", other)
+
+        def read(where: str) -> Node:
+            return simplify(read_filter("a/b", THING, where, TYPES, {}, DEFAULT_LIMITS))
+
+        for _ in range(2):
+            assert simplify(shapes.node("Thing", text, read)) == read(text)

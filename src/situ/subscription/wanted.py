@@ -17,6 +17,7 @@ from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.subscription.filter import Filter, read_filter
 from situ.subscription.model import Subscription
+from situ.subscription.shapes import Shapes
 from situ.subscription.targets import Targets, group_of, targets_of
 from situ.types.table import Types
 
@@ -41,6 +42,7 @@ class Meaning:
     functions: Mapping[str, Definition]
     limits: Limits
     texts: dict[tuple[str, str], Node] = field(default_factory=dict, compare=False)
+    shapes: Shapes = field(default_factory=Shapes, compare=False)
 
     def node(self, subscription: Subscription, type: str) -> Node:
         """The condition of a subscription on events of one of its types."""
@@ -49,8 +51,11 @@ class Meaning:
             event = self.types.event(type)
             if event is None:
                 raise SituError(TYPE_NOT_AVAILABLE(type=type, nearest=()))
-            read = read_filter(subscription.id, event, subscription.where, self.types, self.functions, self.limits)
-            found = self.texts[type, subscription.where] = simplify(read)
+
+            def read(where: str) -> Node:
+                return simplify(read_filter(subscription.id, event, where, self.types, self.functions, self.limits))
+
+            found = self.texts[type, subscription.where] = self.shapes.node(type, subscription.where, read)
         return found
 
 

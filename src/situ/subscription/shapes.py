@@ -1,0 +1,132 @@
+"""Shapes: filters that differ only in the texts they compare with are read and checked once.
+
+``room = 'r1' AND floor = 2`` and ``room = 'r2' AND floor = 2`` have one shape. It is read with a mark in the place of
+each text, which occurs nowhere else; if each mark is found again just once, as a constant that something is compared
+with, then nothing depended on what it was, and the other filters of the shape are had by putting their texts in. That
+is far cheaper than reading them, and matters where thousands of clients each ask for an id of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from situ.errors import SituError
+from situ.expr.tree import Compare, In, Literal, Node, rebuild, walk
+
+Read = Callable[[str], Node]
+"""Reads, checks and simplifies the text of a filter."""
+
+_WORD = re.compile(
+    r"""(?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
+    | (?P<name>[^\W\d]\w*)\s*(?P<call>\()?
+    | (?P<comparison><>|!=|==?|[(,])
+    | (?P<other>[^\s])""",
+    re.VERBOSE,
+)
+_BRACKETED = frozenset({"AND", "OR", "NOT", "IN"})
+_LONGEST = 200
+_MOST = 50
+_MOST_SHAPES = 10_000
+_MARK = "\ue000"  # for private use: nobody has agreed on what it means
+
+
+class Shapes:
+    """The shapes that were read; None for those in which the texts matter."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Node | None] = {}
+
+    def node(self, event: str, where: str, read: Read) -> Node:
+        """The simplified condition that the text means for events of this type; ``read`` reads it."""
+        taken = _take_apart(where)
+        if taken is None:
+            return read(where)
+        pieces, texts = taken
+        marks = [f"{_MARK}{number}{_MARK}" for number in range(len(texts))]
+        shape = "".join(_interleave(pieces, [f"'{mark}'" for mark in marks]))
+        key = (event, shape)
+        if key not in self._known:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            whole = read(where)  # the problems of a text are told of the text itself
+            self._known[key] = _general(shape, marks, read)
+            return whole
+        general = self._known[key]
+        if general is None:
+            return read(where)
+        return _put_in(general, dict(zip(marks, texts, strict=True)))
+
+
+def _general(shape: str, marks: list[str], read: Read) -> Node | None:
+    try:
+        node = read(shape)
+    except SituError:
+        return None
+    return node if sorted(_compared(node)) == sorted(_anywhere(node)) == sorted(marks) else None
+
+
+def _take_apart(where: str) -> tuple[list[str], list[str]] | None:
+    """What stands around the texts that something is compared with, and these texts; None if there are none to take."""
+    if _MARK in where or "'" not in where:
+        return None
+    pieces, texts, start, before = [], [], 0, ""
+    for match in _WORD.finditer(where):
+        name = match["name"]
+        if match["call"] and name.upper() not in _BRACKETED:
+            return None  # a function may do anything with its arguments
+        if match["text"] and before in ("=", "==", "<>", "!=", "(", ","):
+            text = match[0][1:-1].replace("''", "'")
+            if len(text) <= _LONGEST and "\\" not in text and text.isprintable():
+                pieces.append(where[start : match.start()])
+                texts.append(text)
+                start = match.end()
+        before = "(" if match["call"] else match["comparison"] or ""
+    if not texts or len(texts) > _MOST:
+        return None
+    return [*pieces, where[start:]], texts
+
+
+def _interleave(pieces: list[str], texts: list[str]) -> list[str]:
+    return [part for pair in zip(pieces, [*texts, ""], strict=True) for part in pair]
+
+
+def _compared(node: Node) -> list[str]:
+    """The marks that something is compared with."""
+    found: list[str] = []
+    for part in walk(node):
+        match part:
+            case Compare(op="=" | "<>", left=left, right=Literal(value=str() as value)) if not isinstance(
+                left, Literal
+            ):
+                found.append(value)
+            case In(values=values):
+                found += [value for value in values if isinstance(value, str)]
+    return [value for value in found if _MARK in value]
+
+
+def _anywhere(node: Node) -> list[str]:
+    """The marks, wherever they stand."""
+    found: list[object] = []
+    for part in walk(node):
+        match part:
+            case Literal(value=value):
+                found.append(value)
+            case In(values=values):
+                found += values
+    return [value for value in found if isinstance(value, str) and _MARK in value]
+
+
+def _put_in(node: Node, texts: Mapping[str, str]) -> Node:
+    match node:
+        case Literal(value=str() as value) if value in texts:
+            return replace(node, value=texts[value])
+        case In(values=values):
+            changed = rebuild(node, lambda part: _put_in(part, texts))
+            assert isinstance(changed, In)
+            put = dict.fromkeys(texts.get(value, value) if isinstance(value, str) else value for value in values)
+            return replace(changed, values=tuple(put))
+        case _:
+            return rebuild(node, lambda part: _put_in(part, texts))
