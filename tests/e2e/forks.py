@@ -12,16 +12,21 @@ import sys
 from typing import Any, NoReturn
 
 LOADED = (
+    "alembic.command",
+    "situ.bus.nats",
     "situ.cli.app",
     "situ.cli.explained_subject",
     "situ.cli.opened",
+    "situ.cli.registered",
     "situ.cli.show_check",
     "situ.cli.show_difference",
     "situ.cli.show_expression",
     "situ.cli.show_functions",
+    "situ.cli.show_registry",
     "situ.project.create",
     "situ.project.format",
     "situ.types.json_schema_import",
+    "sqlalchemy.dialects.sqlite",
     "typer._adapters",  # typer loads it with the first command that has parameters
 )
 

@@ -253,6 +253,30 @@ def test_what_others_put_into_the_registry_is_published(
 
 
 class TestEngines:
+    def test_a_key_that_is_written_all_the_time_is_always_there(
+        self, on_bus: Callable[[Work], None], address: Address
+    ) -> None:
+        """Else an engine would seem to have ended while it tells that it lives."""
+
+        async def work(bus: Bus) -> None:
+            await refresh_engine(bus, "busy")
+
+            async def write() -> None:
+                async with connected(address) as other:
+                    while True:
+                        await refresh_engine(other, "busy")
+                        await asyncio.sleep(0.002)
+
+            task = asyncio.create_task(write())
+            for _ in range(300):
+                found = await bus.entries(Names("main").metrics, "engine.")
+                assert [entry.key for entry in found] == ["engine.busy"]
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        on_bus(work)
+
     def test_no_engine_is_waited_for_if_there_is_none(self, on_bus: Callable[[Work], None]) -> None:
         async def work(bus: Bus) -> None:
             assert await wait_adopted(bus, 5) == ()

@@ -22,11 +22,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as trying
 from sqlalchemy import create_engine, inspect, text
 
+import situ.registry.upgrade
 from situ.deployment import Deployment
 from situ.errors import SituError
 from situ.registry import Key, Registry, open_registry
 from situ.registry.tables import METADATA
-from situ.registry.upgrade import upgrade
+from situ.registry.upgrade import FORMATS, upgrade
 from situ.settings import Settings
 from situ.settings.kinds import plain
 from situ.subscription import Advertisement, Subscription
@@ -332,6 +333,10 @@ class TestManyWriters:
 
 
 class TestFormats:
+    def test_the_known_formats_are_the_migrations(self) -> None:
+        folder = Path(situ.registry.upgrade.__file__).parent / "migrations" / "versions"
+        assert tuple(sorted(file.stem[1:5] for file in folder.glob("r*.py"))) == FORMATS
+
     def test_an_empty_database_gets_the_tables_of_this_release(
         self, where: tuple[Path, Settings], registry: Registry
     ) -> None:
@@ -345,7 +350,7 @@ class TestFormats:
                 assert {each["name"] for each in found.get_indexes(table.name)} >= indexes
             version = connection.execute(text("SELECT version_num FROM registry_format")).scalar_one()
         engine.dispose()
-        assert version == "0002"
+        assert version == FORMATS[-1]
 
     def test_a_database_of_an_older_release_is_brought_up_to_date(
         self, where: tuple[Path, Settings], opened: Open

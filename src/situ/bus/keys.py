@@ -28,6 +28,7 @@ _OPERATION = "KV-Operation"
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WRONG_SEQUENCE = 10071
 _LOOK_AGAIN = 1.0
+_ROUNDS = 20
 _CHUNK = 128 * 1024
 
 
@@ -62,7 +63,10 @@ class Keys:
         stream, seen = f"KV_{bucket}", 0
         found: dict[str, Entry] = {}
         # A value that is replaced while we read moves to the end: we read on until the end stays where it is.
-        while (last := (await state_of(self._link, stream)).last) > seen:
+        for _ in range(_ROUNDS):
+            last = (await state_of(self._link, stream)).last
+            if last <= seen:
+                break
             async with aclosing(read(self._link, stream, seen + 1, last, ())) as messages:
                 async for message in messages:
                     entry = _entry(bucket, message)

@@ -21,7 +21,7 @@ from situ.errors import SituError
 _ENGINE = "engine."
 _ADOPTED = "adopted."
 REFRESH = 1.0
-SILENCE = 3.0
+SILENCE = 5.0
 """Seconds without a sign of life after which an engine is not waited for."""
 
 _LOOK_AGAIN = 0.05

@@ -1,50 +1,48 @@
 """Bring a database to the format of this release, once, whoever opens it first.
 
 Runs inside a transaction of the caller that no other opener can be in at the same time; that a database of a newer
-release is refused is decided here, too.
+release is refused is decided here, too. What migrates is imported only when there is something to migrate.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select
 
 from situ.catalogue import REGISTRY_NEWER
 from situ.errors import SituError
 
-VERSION_TABLE = "registry_format"
+FORMATS = ("0001", "0002")
+"""The migrations there are, oldest first; the last one makes the tables of this release."""
+
+_VERSION = Table("registry_format", MetaData(), Column("version_num", String(32)))
 
 
 def is_current(connection: Connection, place: str) -> bool:
     """Whether the database has the format of this release; :class:`SituError` with D106 if it has a newer one."""
-    script = ScriptDirectory.from_config(_config())
-    found = _format_of(connection)
-    if found is not None and found not in {revision.revision for revision in script.walk_revisions()}:
-        newest = script.get_current_head() or ""
-        raise SituError(REGISTRY_NEWER(place=place, found=found, known=newest))
-    return found == script.get_current_head()
+    found = format_of(connection)
+    if found is not None and found not in FORMATS:
+        raise SituError(REGISTRY_NEWER(place=place, found=found, known=FORMATS[-1]))
+    return found == FORMATS[-1]
 
 
-def upgrade(connection: Connection, to: str = "head") -> None:
+def format_of(connection: Connection) -> str | None:
+    """The format of the database; None if it has no tables of ours yet."""
+    if not inspect(connection).has_table(_VERSION.name):
+        return None
+    return connection.execute(select(_VERSION.c.version_num)).scalar_one_or_none()
+
+
+def upgrade(connection: Connection, to: str = FORMATS[-1]) -> None:
     """Run the migrations that the database lacks."""
-    config = _config()
-    config.attributes["connection"] = connection
-    config.attributes["version_table"] = VERSION_TABLE
-    command.upgrade(config, to)
+    from alembic import command
+    from alembic.config import Config
 
-
-def _format_of(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
-
-
-def _config() -> Config:
     config = Config()
     # A path may hold a `%`, which the configuration would take for a reference.
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    return config
+    config.attributes["connection"] = connection
+    config.attributes["version_table"] = _VERSION.name
+    command.upgrade(config, to)
