@@ -46,7 +46,7 @@ def live_view(output: Output, project: str) -> Iterator[View]:
     elif output.answers_terminal:
         view = Picture(project)
     else:
-        view = Lines(output)
+        view = Lines(output, project)
     handler = _Notes(view)
     logger = logging.getLogger("situ")
     logger.addHandler(handler)
@@ -72,15 +72,19 @@ class Silence:
 class Lines:
     """A line for each look: text every few seconds, or every look as JSON."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, project: str) -> None:
         self._output = output
+        self._project = project
         self._shown = float("-inf")
+        self._running = False
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def update(self, figures: Figures) -> None:
+        if not self._output.json and not self._is_up(figures):
+            return
         now = time.monotonic()
         every = 1.0 if self._output.json else _LINE_EVERY
         if now - self._shown < every - EVERY / 2:
@@ -92,6 +96,14 @@ class Lines:
             from situ.cli.show_figures import show_line
 
             self._output.say(show_line(figures))
+
+    def _is_up(self, figures: Figures) -> bool:
+        """Whether the engine works; says so when it begins to."""
+        if figures.version and not self._running:
+            self._running = True
+            self._shown = time.monotonic()
+            self._output.say(f"{self._project} runs with the {figures.engine} engine. Ctrl-C stops it.")
+        return self._running
 
     def note(self, text: str) -> None:
         self._output.note(text)

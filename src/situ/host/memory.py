@@ -1,7 +1,7 @@
 """How much memory a run takes: this process, and what it started, told apart by what they are.
 
-The figure is the resident set. Where processes share memory (workers forked from one another) it counts the shared part
-for each of them: it is an upper bound, and flat when nothing leaks.
+The figure is the resident set; of workers, which are forked from one another and share much of it, each counts its part
+of what is shared, where the system says so.
 """
 
 from __future__ import annotations
@@ -26,10 +26,18 @@ def _sizes() -> Iterator[tuple[str, int]]:
     yield HOST, me.memory_info().rss
     for child in me.children(recursive=True):
         try:
-            with child.oneshot():
-                yield _kind(child.name()), child.memory_info().rss
+            kind = _kind(child.name())
+            yield kind, _share(child) if kind == WORKERS else child.memory_info().rss
         except psutil.Error:
             continue  # it has ended meanwhile
+
+
+def _share(process: psutil.Process) -> int:
+    try:
+        full = process.memory_full_info()
+    except psutil.AccessDenied:
+        return process.memory_info().rss
+    return int(getattr(full, "pss", 0) or full.rss)
 
 
 def _kind(name: str) -> str:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from situ.bus.address import Address, resolve_address
+from situ.bus.embedded import EmbeddedServer
 from situ.bus.folder_lock import FolderLock
 from situ.bus.nats import NatsBus, open_bus
 from situ.catalogue import BUS_UNREACHABLE
@@ -120,8 +121,6 @@ class Running:
     async def _find_bus(self, stack: AsyncExitStack, lock: FolderLock) -> Address:
         """The address of the bus; if it is the embedded one, started first."""
         if self.settings.bus.kind == "embedded":
-            from situ.bus.embedded import EmbeddedServer
-
             server = await stack.enter_async_context(EmbeddedServer(self.folder, self.settings))
             lock.announce({"bus": server.port})
         return resolve_address(self.folder, self.settings)

@@ -7,6 +7,7 @@ checkpoint; the session ends with the run.
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import threading
 from collections.abc import Callable
@@ -17,19 +18,22 @@ from typing import TYPE_CHECKING
 from situ.bus.address import Address
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
-from situ.catalogue import NO_SPARK
+from situ.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.errors import SituError
 from situ.host.logs import SPARK_LOG
 from situ.pipeline.counters import Totals
+from situ.pipeline.offsets import Offset, last_batch, read_offset
 from situ.registry.engines import engine_alive, report_adopted
 from situ.settings import Settings
 
 if TYPE_CHECKING:
     from situ.pipeline.engine import Batch, SparkEngine
 
+log = logging.getLogger("situ.host")
+
 _SCRATCH = STATE / "cache" / "spark"
 _GLANCE = 0.05  # seconds between looks whether another deployment is at work: somebody may be waiting for it
-_LOOK = 1  # seconds a thread waits for the query to end before it looks whether anybody still asks
+_LOOK = 1.0  # seconds a thread waits for the query to end before it looks whether anybody still asks
 
 
 class HostedSpark:
@@ -42,26 +46,29 @@ class HostedSpark:
         self._folder = folder
         self._settings = settings
         self._address = address
+        self._checkpoints = folder / settings.spark.checkpoints.value
         self._make: Callable[[], SparkEngine] | None = None
         self._close: Callable[[], None] = lambda: None
+        self._lost: tuple[type[Exception], ...] = ()
         self._engine: SparkEngine | None = None
         self._totals = Totals()
-        self._last: Batch | None = None
+        self._reached = Offset()
+        self._seconds = 0.0
         self._alive = AsyncExitStack()
         self._reporting: asyncio.Task[None] | None = None
         self._turn = threading.Lock()
 
     @property
     def version(self) -> int:
-        return self._last.offset.version if self._last is not None else 0
+        return self._reached.version
 
     @property
     def reached(self) -> int | None:
-        return self._last.offset.seq if self._last is not None else None
+        return self._reached.seq
 
     @property
     def batch(self) -> float:
-        return self._last.seconds if self._last is not None else 0.0
+        return self._seconds
 
     @property
     def counts(self) -> Totals:
@@ -69,14 +76,28 @@ class HostedSpark:
 
     async def start(self) -> None:
         await asyncio.to_thread(self._start)
+        # The first batch of all says which deployment is at work; it takes the workers a while to load.
+        while not self.version and not await self._has_ended(_GLANCE):
+            pass
         if self._reporting is None:
             await self._alive.enter_async_context(engine_alive(self._bus, self.name))
             self._reporting = asyncio.create_task(self._report())
 
     async def ended(self) -> None:
-        engine = self._engine
-        while engine is not None and not await asyncio.to_thread(engine.wait, _LOOK):
+        while not await self._has_ended(_LOOK):
             pass
+
+    async def _has_ended(self, within: float) -> bool:
+        engine = self._engine
+        return engine is None or await asyncio.to_thread(self._wait, engine, within)
+
+    def _wait(self, engine: SparkEngine, within: float) -> bool:
+        try:
+            return engine.wait(within)
+        except self._lost as error:
+            reason = f"Java has ended ({type(error).__name__})"
+            remedy = f"See {SPARK_LOG}; it goes on from its last batch when it is started again, and nothing was lost."
+            raise SituError(ENGINE_FAILED(engine=self.name, reason=reason, remedy=remedy)) from error
 
     async def stop(self) -> None:
         if self._reporting is not None:
@@ -103,14 +124,23 @@ class HostedSpark:
             engine.totals = self._totals
             self._engine = engine
             engine.start()
+            self._reached = max(self._reached, self._last_offset(), key=lambda each: each.seq)
+
+    def _last_offset(self) -> Offset:
+        """How far the query is by what it wrote down: if nothing is new since then, no batch will say it."""
+        from situ.pipeline.engine import QUERY
+
+        done = last_batch(self._checkpoints / QUERY, "commits")
+        return Offset() if done is None else read_offset(self._checkpoints / QUERY, done)
 
     def _open(self) -> Callable[[], SparkEngine]:
         """Open the session; gives what makes an engine in it."""
         try:
             from situ.pipeline.engine import SparkEngine
-            from situ.pipeline.session import open_session
+            from situ.pipeline.session import LOST, open_session
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
+        self._lost = LOST
         settings = self._settings
         conf = {name: value.value for name, value in settings.spark.conf}
         session = open_session(
@@ -120,19 +150,21 @@ class HostedSpark:
             log=self._folder / SPARK_LOG,
         )
         self._close = session.stop
-        checkpoints = self._folder / settings.spark.checkpoints.value
-        return lambda: SparkEngine(session, self._address, settings, checkpoints, on_batch=self._on_batch)
+        return lambda: SparkEngine(session, self._address, settings, self._checkpoints, on_batch=self._on_batch)
 
     def _stop(self) -> None:
         with self._turn:  # a start under way, which cannot be broken off, comes to its end first
-            if self._engine is not None:
-                self._engine.stop()
-                self._engine = None
-            self._close()
+            try:
+                if self._engine is not None:
+                    self._engine.stop()
+                self._close()
+            except self._lost as error:
+                log.warning("Java ended before the engine was stopped (%s); nothing is lost.", type(error).__name__)
+            self._engine = None
         shutil.rmtree(self._folder / _SCRATCH, ignore_errors=True)
 
     def _on_batch(self, batch: Batch) -> None:
-        self._last = batch
+        self._reached, self._seconds = batch.offset, batch.seconds
 
     def _scratch(self) -> Path:
         """Where Spark puts what does not fit in memory. What a run that was killed left there is taken away."""

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -39,6 +40,9 @@ _DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+LOST = (Py4JError, PySparkException, OSError)
+"""What calls of Spark raise when Java has ended or is ending."""
+
 _FIXED = {"spark.sql.session.timeZone": "UTC"}
 
 # Spark asks the JVM for a module that a JRE in a wheel leaves out, and works without it.
@@ -82,8 +86,10 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
     for name, value in settings.items():
         conf.set(name, value)
     with log.open("wb") as file:
-        streams = {"stdout": file, "stderr": file}
-        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # Spark's own, untyped
+        # In a session of its own Java gets no signal that is meant for us: it must outlive the batch under way. It ends
+        # when its standard input does, however this process ends.
+        started = {"stdout": file, "stderr": file, "start_new_session": True}
+        gateway = launch_gateway(conf, popen_kwargs=started)  # type: ignore[no-untyped-call]  # Spark's own, untyped
     SparkContext(conf=conf, gateway=gateway)
 
 
