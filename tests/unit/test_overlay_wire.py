@@ -134,7 +134,6 @@ def test_who_names_no_session_has_none() -> None:
 @pytest.mark.parametrize(
     ("body", "count"),
     [
-        (b"{}", 1),
         (b"[\n{},\n{}\n]", 2),
         (b'  [{"a": 1}, {"b": [1, 2]}, {}]', 3),
         (b"[]", 1),
@@ -145,3 +144,7 @@ def test_who_names_no_session_has_none() -> None:
 )
 def test_a_plain_body_gets_as_many_keys_as_it_may_need(body: bytes, count: int) -> None:
     assert decode_from_client({}, body) == Publish(key=None, count=count, body=body)
+
+
+def test_one_event_alone_is_a_batch_of_one() -> None:
+    assert decode_from_client({}, b' {"id": "1"}') == Publish(key=None, count=1, body=b'[\n {"id": "1"}\n]')

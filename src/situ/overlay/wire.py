@@ -149,7 +149,9 @@ def _body(decoder: Any, body: bytes) -> Any:
 
 def _publish(headers: Mapping[str, str], body: bytes) -> Publish:
     if (text := headers.get(KEY)) is None:
-        return Publish(key=None, count=_events_in(body), body=body)
+        # One event alone is a batch of one.
+        batch = b"[\n%s\n]" % body if body.lstrip()[:1] == b"{" else body
+        return Publish(key=None, count=_events_in(batch), body=batch)
     try:
         key = EventKey.parse(text)
         count = int(headers.get(COUNT, ""))

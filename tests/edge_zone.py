@@ -1,0 +1,155 @@
+"""A zone in one process for tests: bus, registry, edge engine and router, and clients that connect to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from situ.bus.interface import Bus
+from situ.bus.memory import MemoryBus
+from situ.bus.names import Names
+from situ.bus.nats import open_bus
+from situ.edge.connecting import connect
+from situ.edge.engine import EdgeEngine
+from situ.edge.event import Event
+from situ.edge.node import Node
+from situ.edge.router import Router
+from situ.event.message import Stored
+from situ.project.check import check_folder
+from situ.registry import Registry, open_registry
+from situ.registry.snapshots import publish_deployment, restore_deployments
+from tests.nats_server import NatsServer
+from tests.project_files import write
+
+TYPES = """
+version: 1
+events:
+  Level: {tank: string, level: double}
+  Alarm: {text: string, severity: int}
+  Fire(Alarm): {floor: int}
+"""
+
+
+@dataclass
+class EdgeZone:
+    """What runs; ``server`` None is the bus in memory."""
+
+    folder: Path
+    bus: Bus
+    registry: Registry
+    server: NatsServer | None
+    spark: bool = False
+    engine: EdgeEngine | None = None
+    router: Router | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    @property
+    def names(self) -> Names:
+        return Names(self.bus.zone)
+
+    async def start(self) -> None:
+        """Start engine and router; on a zone of Spark's, the router alone."""
+        if not self.spark:
+            self.engine = EdgeEngine(self.bus, self.folder)
+            await self.engine.start()
+        self.router = Router(self.bus, self.registry, engine=self.engine)
+        await self.router.start()
+
+    async def stop(self) -> None:
+        if self.router is not None:
+            await self.router.close()
+        if self.engine is not None:
+            await self.engine.stop()
+        self.router = self.engine = None
+
+    async def crash(self) -> None:
+        """End engine and router as a process that dies does: nothing is finished, nothing is told."""
+        assert self.router is not None
+        tasks = list(self.router._tasks)
+        if self.router._serving is not None:
+            await self.router._serving.close()
+        for timer in self.router._timers.values():
+            timer.cancel()
+        if self.engine is not None:
+            tasks += self.engine._tasks
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for part in (self.router, self.engine):
+            if part is not None:
+                await part._stack.aclose()
+        self.router = self.engine = None
+
+    def connect(self, client: str, **options: Any) -> AbstractAsyncContextManager[Node]:
+        if self.server is None:
+            options["bus"] = self.bus
+        else:
+            options["servers"] = [self.url]
+        return connect(self.folder, client=client, **options)
+
+    @property
+    def url(self) -> str:
+        assert self.server is not None
+        return f"nats://{self.server.token}@127.0.0.1:{self.server.port}"
+
+    async def messages(self, stream: str) -> list[Stored]:
+        return [stored async for stored in self.bus.read(stream, 1)]
+
+
+@asynccontextmanager
+async def edge_zone(
+    folder: Path, server: NatsServer | None = None, *, situ: str = "", clients: str = "", spark: bool = False
+) -> AsyncIterator[EdgeZone]:
+    """A running zone of a small project."""
+    project = folder / "project"
+    files = {"situ.yaml": f"version: 1\nname: plant\nengine: edge\n{situ}", "types/all.yaml": TYPES}
+    if clients:
+        files["clients/all.yaml"] = f"version: 1\nclients:\n{clients}"
+    write(project, files)
+    checked = check_folder(project)
+    assert checked.deployment is not None, checked.problems
+    deployment = checked.deployment
+    async with AsyncExitStack() as stack:
+        bus: Bus
+        if server is None:
+            bus = await stack.enter_async_context(MemoryBus())
+        else:
+            bus = await stack.enter_async_context(await open_bus(server.address(), name="zone"))
+        await bus.prepare(deployment.settings)
+        registry = stack.enter_context(open_registry(project, deployment.settings))
+        await restore_deployments(bus, registry)
+        await publish_deployment(bus, registry.apply(deployment, "test").deployment)
+        zone = EdgeZone(project, bus, registry, server, spark)
+        await zone.start()
+        try:
+            yield zone
+        finally:
+            await zone.stop()
+
+
+async def eventually(condition: Callable[[], object], *, within: float = 20.0) -> None:
+    """Wait until something holds."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while not condition():
+        assert loop.time() < deadline, "it never came to that"
+        await asyncio.sleep(0.01)
+
+
+async def take(events: AsyncIterator[Event], count: int, *, within: float = 20.0) -> list[Event]:
+    """The next events."""
+    async with asyncio.timeout(within):
+        return [await anext(events) for _ in range(count)]
+
+
+async def nothing_more(events: AsyncIterator[Event], *, within: float = 0.3) -> None:
+    """No event comes for a while."""
+    step = asyncio.ensure_future(anext(events))
+    done, _ = await asyncio.wait({step}, timeout=within)
+    assert not done, step.result()
+    step.cancel()
+    await asyncio.gather(step, return_exceptions=True)
