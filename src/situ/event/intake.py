@@ -140,12 +140,11 @@ class Intake:
             if each.data is not unset:
                 data = each.data
                 quotes += 2
-            if plan.mend is None:
-                canonical = _encode(plan.decode(data))
-                quotes += canonical.count(b'"')
-            else:
-                canonical, inner = plan.canonical(data)
-                quotes += inner
+            value = plan.decode(data)
+            canonical = _encode(value)
+            quotes += canonical.count(b'"')
+            if plan.careful:
+                canonical = plan.mended(value, canonical)
             id, source, time = each.id, each.source, received
             if id is unset:
                 id = f"{incarnation}-{seq}"
@@ -183,8 +182,8 @@ class Intake:
                 found = _ext(each)
                 if found is None:
                     return None
-                ext, inner = found
-                quotes += inner
+                ext, more = found
+                quotes += more
             rows.append(
                 Row(
                     pos, client, incarnation, seq, context, received,

@@ -38,7 +38,7 @@ DEEPEST = 60
 
 _encode = msgspec.json.Encoder().encode
 
-_PLAIN: dict[Primitive, Any] = {
+_PLAIN: dict[Primitive | Decimal, Any] = {
     BOOLEAN: bool,
     INT: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)],
     LONG: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)],
@@ -46,34 +46,36 @@ _PLAIN: dict[Primitive, Any] = {
     STRING: str,
 }
 
-Mend = Callable[[Any], Any]
-"""From a value as it was read to the canonical one; :class:`Unfit` where the plan cannot be sure."""
+Mend = Callable[[Any], bool]
+"""Makes a value that was read canonical, in place, and says whether anything changed; :class:`Unfit` where the plan
+cannot be sure that the value is one."""
 
 
 class Plan:
     """Reads the data of one event type.
 
-    ``decode`` gives the generated struct, ``mend`` makes it canonical where reading does not already.
+    ``decode`` gives the generated struct. ``careful`` says that writing this again may not be all: attributes may be
+    null, have defaults or texts of a certain form.
     """
 
-    __slots__ = ("decode", "fills", "mend")
+    __slots__ = ("_always", "_mend", "careful", "decode")
 
     def __init__(self, struct: Struct) -> None:
-        shape, mend, fills = _Shapes().struct(struct)
+        shape, mend, always = _Shapes().struct(struct)
         self.decode: Callable[[Any], Any] = msgspec.json.Decoder(shape).decode
-        self.mend: Mend | None = mend
-        self.fills = fills
-        """Whether mending adds or removes attributes: then quotes are counted before."""
+        self._mend: Mend = mend or _nothing
+        self._always = always
+        self.careful = mend is not None
 
-    def canonical(self, data: msgspec.Raw | bytes) -> tuple[bytes, int]:
-        """The canonical text of the data, and the number of quotes in what was sent, if each key stood there once."""
-        value = self.decode(data)
-        if self.mend is None:
-            text = _encode(value)
-            return text, text.count(b'"')
-        quotes = _encode(value).count(b'"') if self.fills else -1
-        text = _encode(self.mend(value))
-        return text, quotes if self.fills else text.count(b'"')
+    def mended(self, value: Any, text: bytes) -> bytes:
+        """The canonical text of a value, given the text it has as it was read."""
+        if not self._always and b":null" not in text:
+            return text
+        return _encode(value) if self._mend(value) else text
+
+
+def _nothing(value: Any) -> bool:
+    return False
 
 
 def plan_of(struct: Struct) -> Plan | None:
@@ -90,55 +92,69 @@ def _depth(type: Type) -> int:
     return 0
 
 
+_Shape = tuple[Any, Mend | None, bool]
+"""A type to read, what is to be mended in its values if anything, and whether always or only where a null stands."""
+
+
 class _Shapes:
     """Makes the generated structs, each once, whichever way it is reached."""
 
     def __init__(self) -> None:
-        self._structs: dict[str, tuple[Any, Mend | None, bool]] = {}
+        self._structs: dict[str, _Shape] = {}
 
-    def of(self, type: Type) -> tuple[Any, Mend | None, bool]:
+    def of(self, type: Type) -> _Shape:
+        """For a struct or a list."""
         bare = plain(type)
         if isinstance(bare, Struct):
             return self.struct(bare)
-        if isinstance(bare, ListOf):
-            shape, mend, fills = self.of(bare.element)
-            return list[shape | None], mend and _mend_list(mend), fills  # type: ignore[valid-type]  # made at run time
-        if isinstance(bare, Primitive) and bare in _PLAIN:
-            return _PLAIN[bare], None, False
-        return str, _mend_text(bare), False
+        assert isinstance(bare, ListOf)
+        element = plain(bare.element)
+        if isinstance(element, Struct | ListOf):
+            shape, mend, always = self.of(element)
+            return _list(shape), None if mend is None else _mend_elements(mend), always
+        single, canonical = _single(element)
+        return _list(single), None if canonical is None else _mend_texts(canonical), canonical is not None
 
-    def struct(self, struct: Struct) -> tuple[Any, Mend | None, bool]:
+    def struct(self, struct: Struct) -> _Shape:
         known = self._structs.get(struct.name) if struct.name else None
         if known is None:
             known = self._structs[struct.name] = self._make(struct)
         return known
 
-    def _make(self, struct: Struct) -> tuple[Any, Mend | None, bool]:
+    def _make(self, struct: Struct) -> _Shape:
         # Attributes may have any name, also one that Python reserves: fields are numbered and renamed.
         fields: list[tuple[str, Any, Any]] = []
         names: dict[str, str] = {}
-        steps: list[tuple[str, Mend | None, Any]] = []
-        fills = False
+        steps: list[_Step] = []
+        always = False
         for number, attribute in enumerate(struct.attributes):
             field = f"a{number}"
             names[field] = attribute.name
-            shape, mend, deeper = self.of(attribute.type)
-            open_ended = attribute.optional or attribute.default is not None
-            if open_ended:
-                fields.append((field, shape | None | UnsetType, UNSET))
+            bare = plain(attribute.type)
+            deeper: Mend | None = None
+            canonical: Canonical | None = None
+            if isinstance(bare, Struct | ListOf):
+                shape, deeper, inner = self.of(bare)
+                always = always or inner
             else:
-                fields.append((field, shape, msgspec.NODEFAULT))
-            if open_ended or mend is not None:
-                steps.append((field, mend, _default(attribute)))
-            fills = fills or deeper or open_ended
-        made = msgspec.defstruct(
-            f"Data_{len(self._structs)}",
-            fields,
-            rename=names,
-            kw_only=True,
-            gc=False,
-        )
-        return made, _mend_struct(tuple(steps)) if steps else None, fills
+                shape, canonical = _single(bare)
+            may_lack = attribute.optional or attribute.default is not None
+            fields.append((field, shape | None | UnsetType, UNSET) if may_lack else (field, shape, msgspec.NODEFAULT))
+            if may_lack or deeper is not None or canonical is not None:
+                steps.append((field, deeper, canonical, _default(attribute)))
+            always = always or canonical is not None or attribute.default is not None
+        made = msgspec.defstruct(f"Data{len(self._structs)}", fields, rename=names, kw_only=True, gc=False)
+        return made, _mend_struct(tuple(steps)) if steps else None, always
+
+
+Canonical = Callable[[str], str]
+"""From a text of some form to the canonical text; :class:`Unfit` if it is none, or not plainly one."""
+
+_Step = tuple[str, Mend | None, Canonical | None, Any]
+
+
+def _list(element: Any) -> Any:
+    return list[element | None]
 
 
 def _default(attribute: Attribute) -> Any:
@@ -146,52 +162,73 @@ def _default(attribute: Attribute) -> Any:
     return UNSET if attribute.default is None else encode(attribute.type, attribute.default)
 
 
-def _mend_struct(steps: tuple[tuple[str, Mend | None, Any], ...]) -> Mend:
-    def mend(value: Any) -> Any:
-        for field, deeper, default in steps:
+def _mend_struct(steps: tuple[_Step, ...]) -> Mend:
+    def mend(value: Any) -> bool:
+        changed = False
+        for field, deeper, canonical, default in steps:
             found = getattr(value, field)
             if found is UNSET or found is None:
                 if found is not default:
                     setattr(value, field, default)
+                    changed = True
+            elif canonical is not None:
+                text = canonical(found)
+                if text != found:
+                    setattr(value, field, text)
+                    changed = True
             elif deeper is not None:
-                mended = deeper(found)
-                if mended is not found:
-                    setattr(value, field, mended)
-        return value
+                changed |= deeper(found)
+        return changed
 
     return mend
 
 
-def _mend_list(element: Mend) -> Mend:
-    def mend(value: Any) -> Any:
-        return [None if item is None else element(item) for item in value]
+def _mend_elements(element: Mend) -> Mend:
+    def mend(value: Any) -> bool:
+        changed = False
+        for item in value:
+            if item is not None:
+                changed |= element(item)
+        return changed
+
+    return mend
+
+
+def _mend_texts(canonical: Canonical) -> Mend:
+    def mend(value: Any) -> bool:
+        before = list(value)
+        value[:] = [None if item is None else canonical(item) for item in value]
+        return bool(value != before)
 
     return mend
 
 
 _MOST_REMEMBERED = 4096
+_LONGEST_REMEMBERED = 64
 
 
-def _mend_text(type: Primitive | Decimal) -> Mend:
-    """Texts of a form: times are read as such, of the others few are different and those are remembered."""
+def _single(type: Primitive | Decimal) -> tuple[Any, Canonical | None]:
+    """How a single value is read, and what makes it canonical if it is a text of some form."""
+    if type in _PLAIN:
+        return _PLAIN[type], None
     if type == TIMESTAMP:
-        return _mend_instant
+        return str, _canonical_instant
     read = decimal_reader(type) if isinstance(type, Decimal) else READERS[type]
     write = print_decimal if isinstance(type, Decimal) else PRINTERS[type]
     known: dict[str, str] = {}
 
-    def mend(text: str) -> str:
+    def canonical(text: str) -> str:
         found = known.get(text)
         if found is None:
-            if len(known) >= _MOST_REMEMBERED:
-                known.clear()
-            found = known[text] = write(read(text))
+            found = write(read(text))
+            if len(known) < _MOST_REMEMBERED and len(text) <= _LONGEST_REMEMBERED:
+                known[text] = found
         return found
 
-    return mend
+    return str, canonical
 
 
-def _mend_instant(text: str) -> str:
+def _canonical_instant(text: str) -> str:
     found = canonical_instant(text)
     if found is None:
         raise Unfit
