@@ -6,11 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import expressions, folder, simulator
+from benchmarks import decode, expressions, folder, matching, simulator
 from benchmarks.harness import Scenario, measure, store
 from benchmarks.report import write_page
 
-SCENARIOS: list[Scenario] = [*expressions.SCENARIOS, *folder.SCENARIOS, *simulator.SCENARIOS]
+SCENARIOS: list[Scenario] = [
+    *expressions.SCENARIOS,
+    *folder.SCENARIOS,
+    *simulator.SCENARIOS,
+    *decode.SCENARIOS,
+    *matching.SCENARIOS,
+]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

@@ -1,0 +1,187 @@
+"""Matching: time per event against the number of subscriptions, and against the number of event types."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from benchmarks.harness import Scenario, Variant, Verdict
+from situ.event.row import Row
+from situ.subscription import Subscription
+from situ.subscription.routing import Routing, compile_routing
+from situ.types.model import DOUBLE, LONG, STRING, Attribute, Struct
+from situ.types.table import Types
+
+EVENTS = 5_000
+SUBSCRIPTIONS = (1, 100, 1_000, 10_000, 100_000)
+KINDS = (1, 500, 1_000)
+ATTRIBUTES = (
+    Attribute(name="tag", type=STRING),
+    Attribute(name="room", type=STRING),
+    Attribute(name="floor", type=LONG),
+    Attribute(name="celsius", type=DOUBLE),
+)
+
+
+def _types(count: int) -> Types:
+    structs = [Struct(f"Seen{number}", ATTRIBUTES) for number in range(count)]
+    return Types(types={each.name: each for each in structs}, events=frozenset(each.name for each in structs))
+
+
+def _row(number: int, type: str, tag: str, dice: random.Random) -> Row:
+    data = {"tag": tag, "room": f"r{dice.randrange(40)}", "floor": dice.randrange(5), "celsius": dice.uniform(0, 40)}
+    text = msgspec.json.encode(data)
+    return Row(number, "reader", 1, number + 1, "root", 0, f"x{number}", "reader", type, 0, "", None, "", text)
+
+
+def _compile(types: Types, subscriptions: list[Subscription]) -> Routing:
+    return compile_routing(types=types, functions={}, subscriptions={each.id: each for each in subscriptions})
+
+
+def _wanted(count: int) -> list[Subscription]:
+    """Each asks for a tag of its own, half of them for a temperature besides: an event matches one of them or none."""
+    return [
+        Subscription(
+            client=f"c{number}",
+            name="s",
+            types=("Seen0",),
+            where=f"tag = 'T{number}'" + (" AND celsius < 30.5" if number % 2 else ""),
+            durable=number % 4 == 0,
+        )
+        for number in range(count)
+    ]
+
+
+def _run(routing: Routing, rows: list[Row], times: int = 4) -> Callable[[], int]:
+    def work() -> int:
+        for _ in range(times):
+            routing.route(rows)
+        return len(rows) * times
+
+    return work
+
+
+def _subscription_variants() -> list[Variant]:
+    variants: list[Variant] = []
+    types = _types(1)
+    for count in SUBSCRIPTIONS:
+        dice = random.Random(7)
+        # The same share of events is wanted at every size, so that curves show the search and not the deliveries.
+        rows = [_row(n, "Seen0", f"T{dice.randrange(count)}" if n % 2 else "nobody", dice) for n in range(EVENTS)]
+        routing = _compile(types, _wanted(count))
+        variants.append(Variant(name=f"{count:,} subscriptions", work=_run(routing, rows), point=float(count)))
+        if count in (100, 1_000):
+            tests = [each.test for each in routing.wanted.filters.values()]
+            variants.append(
+                Variant(name=f"{count:,} subscriptions, each tested", work=_each(tests, rows[: 200_000 // count]))
+            )
+    return variants
+
+
+def _each(
+    tests: Sequence[Callable[[Mapping[str, object], Mapping[str, object]], bool]], rows: list[Row]
+) -> Callable[[], int]:
+    """What matching costs without an index: every filter's compiled test on every event."""
+
+    def work() -> int:
+        for row in rows:
+            data = msgspec.json.decode(row.data)
+            for test in tests:
+                test({}, data)
+        return len(rows)
+
+    return work
+
+
+def _subscription_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    cost = medians["1,000 subscriptions"] / medians["100,000 subscriptions"]
+    gain = medians["1,000 subscriptions"] / medians["1,000 subscriptions, each tested"]
+    return [
+        Verdict(what="time per event, 100,000 subscriptions against 1,000", value=cost, goal="≤ 4", met=cost <= 4),
+        Verdict(what="index against testing each of 1,000", value=gain, goal="≥ 20", met=gain >= 20),
+    ]
+
+
+def _type_variants() -> list[Variant]:
+    variants: list[Variant] = []
+    for count in KINDS:
+        dice = random.Random(7)
+        types = _types(count)
+        wanted = [
+            Subscription(client=f"c{number}", name="s", types=(f"Seen{number}",), where="tag = 'T1' AND celsius < 30.5")
+            for number in range(count)
+        ]
+        rows = [_row(n, f"Seen{n % count}", f"T{dice.randrange(4)}", dice) for n in range(50_000)]
+        routing = _compile(types, wanted)
+        variants.append(Variant(name=f"{count:,} types", work=_run(routing, rows, 1), point=float(count)))
+    return variants
+
+
+def _type_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    ratio = medians["1 types"] / medians["1,000 types"]
+    return [Verdict(what="time per event, 1,000 types against 1", value=ratio, goal="≤ 1.3", met=ratio <= 1.3)]
+
+
+class _Growing:
+    """A snapshot that gets one subscription after the other."""
+
+    def __init__(self, count: int) -> None:
+        self._types = _types(1)
+        self._subscriptions = {each.id: each for each in _wanted(count)}
+        self._routing = _compile(self._types, list(self._subscriptions.values()))
+        self._row = _row(1, "Seen0", "T1", random.Random(7))
+        self._routing.route_one(self._row)
+        self._added = 0
+
+    def work(self) -> int:
+        for _ in range(20):
+            self._added += 1
+            where = f"tag = 'new{self._added}'"
+            new = Subscription(client=f"new{self._added}", name="s", types=("Seen0",), where=where)
+            self._subscriptions = {**self._subscriptions, new.id: new}
+            self._routing = compile_routing(
+                types=self._types, functions={}, subscriptions=self._subscriptions, previous=self._routing
+            )
+            self._routing.route_one(self._row)
+        return 20
+
+
+def _update_variants() -> list[Variant]:
+    return [
+        Variant(name=f"one more than {count:,}", work=_Growing(count).work, point=float(count))
+        for count in (100, 1_000, 10_000)
+    ]
+
+
+SCENARIOS = [
+    Scenario(
+        name="matching",
+        title="Matching: events a second against the number of subscriptions",
+        unit="events/s",
+        about=f"{EVENTS:,} events of four attributes, half of them wanted by one subscription, which asks for a tag of "
+        "its own and half of the time for a temperature besides; one core. For comparison, the compiled test of every "
+        "subscription on every event.",
+        variants=_subscription_variants,
+        judge=_subscription_verdicts,
+        repetitions=5,
+    ),
+    Scenario(
+        name="matching-types",
+        title="Matching: events a second against the number of event types",
+        unit="events/s",
+        about="50,000 events evenly over all types, one subscription with a filter on each; one core.",
+        variants=_type_variants,
+        judge=_type_verdicts,
+        repetitions=5,
+    ),
+    Scenario(
+        name="matching-updates",
+        title="Matching: subscribing while events flow",
+        unit="updates/s",
+        about="One subscription more, compiled from the snapshot before, and the first event after it; one core.",
+        variants=_update_variants,
+        repetitions=5,
+    ),
+]
