@@ -28,6 +28,7 @@ from situ.registry.snapshots import (
     current_deployment,
     fetch_deployment,
     keep_published,
+    prune_deployments,
     publish_deployment,
     restore_deployments,
     restore_version,
@@ -250,6 +251,54 @@ def test_what_others_put_into_the_registry_is_published(
             await task
 
     on_bus(work)
+
+
+class TestPruning:
+    """Versions from 1,001 on, so that nothing of other tests is among them."""
+
+    async def published(self, bus: Bus, last: int) -> None:
+        await bus.put(REGISTRY, "oldest", b"1001")
+        for version in range(1001, last + 1):
+            await publish_deployment(bus, PLANT.at_version(version))
+
+    async def left(self, bus: Bus, last: int) -> list[int]:
+        found = [n for n in range(1001, last + 1) if await bus.get_object(DEPLOYMENTS, str(n)) is not None]
+        for version in found:
+            await bus.remove_object(DEPLOYMENTS, str(version))
+        return found
+
+    def test_the_last_ones_are_kept(self, on_bus: Callable[[Work], None]) -> None:
+        async def work(bus: Bus) -> None:
+            await self.published(bus, 1010)
+            await prune_deployments(bus, kept=3)
+            await prune_deployments(bus, kept=3)
+            assert await self.left(bus, 1010) == [1007, 1008, 1009, 1010]
+
+        on_bus(work)
+
+    def test_what_engines_may_need_is_kept(self, on_bus: Callable[[Work], None]) -> None:
+        async def work(bus: Bus) -> None:
+            await self.published(bus, 1010)
+            await report_adopted(bus, "spark", 1005)
+            await report_adopted(bus, "edge", 1009)
+            await prune_deployments(bus, kept=2)
+            await report_adopted(bus, "spark", 1006)
+            await prune_deployments(bus, kept=2)
+            assert await self.left(bus, 1010) == list(range(1004, 1011))
+
+        on_bus(work)
+
+    def test_an_engine_that_never_comes_back_does_not_hold_everything(self, on_bus: Callable[[Work], None]) -> None:
+        async def work(bus: Bus) -> None:
+            await self.published(bus, 1010)
+            await report_adopted(bus, "gone", 3)
+            await prune_deployments(bus, kept=2, most=6)
+            assert await self.left(bus, 1010) == list(range(1004, 1011))
+
+        on_bus(work)
+
+    def test_nothing_published_nothing_pruned(self, on_bus: Callable[[Work], None]) -> None:
+        on_bus(prune_deployments)
 
 
 class TestEngines:

@@ -145,5 +145,7 @@ class Bus(Protocol):
 
     async def get_object(self, bucket: str, name: str) -> bytes | None: ...
 
+    async def remove_object(self, bucket: str, name: str) -> None: ...
+
     async def close(self) -> None:
         """Everything handed over is stored or has failed; then the connection ends."""

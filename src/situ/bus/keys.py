@@ -138,6 +138,15 @@ class Keys:
             # Replaced while it was read: its parts are gone, the new ones are there.
         raise SituError(NOT_ON_BUS(kind="whole object", name=name))
 
+    async def remove_object(self, bucket: str, name: str) -> None:
+        stream, meta = f"OBJ_{bucket}", _meta_subject(bucket, name)
+        found = await self._last(stream, meta)
+        if found is None:
+            return
+        nuid = json.loads(found.body).get("nuid", "")
+        for subject in (meta, f"$O.{bucket}.C.{nuid}"):
+            await self._link.ask_server(f"STREAM.PURGE.{stream}", {"filter": subject})
+
     async def _store(self, bucket: str, key: str, value: bytes, headers: dict[str, str], expected: int | None) -> int:
         answer = await self._publish(f"KV_{bucket}", f"$KV.{bucket}.{key}", value, headers)
         if isinstance(answer, int):

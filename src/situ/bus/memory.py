@@ -253,6 +253,9 @@ class MemoryBus:
     async def get_object(self, bucket: str, name: str) -> bytes | None:
         return self._store_of(bucket).get(name)
 
+    async def remove_object(self, bucket: str, name: str) -> None:
+        self._store_of(bucket).pop(name, None)
+
     def _store_of(self, bucket: str) -> dict[str, bytes]:
         if bucket not in self._objects:
             raise SituError(NOT_ON_BUS(kind="object store", name=bucket))

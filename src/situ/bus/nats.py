@@ -191,6 +191,9 @@ class NatsBus:
     async def get_object(self, bucket: str, name: str) -> bytes | None:
         return await self._keys.get_object(bucket, name)
 
+    async def remove_object(self, bucket: str, name: str) -> None:
+        await self._keys.remove_object(bucket, name)
+
     async def close(self) -> None:
         for consumption in tuple(self._consuming):
             await consumption.close()

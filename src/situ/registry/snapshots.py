@@ -17,9 +17,12 @@ from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
 from situ.deployment import Deployment, canonical
 from situ.errors import SituError
+from situ.registry.engines import adopted_versions
 from situ.registry.registry import Registry
 
 CURRENT = "current"
+_OLDEST = "oldest"
+KEPT, _MOST = 50, 1000
 _PLACE = "The bus"
 _REMEDY = "Start `situ run` again: it puts the registry's deployments back on the bus."
 
@@ -131,13 +134,35 @@ async def keep_published(
     published = 0
     while True:
         try:
-            if await asyncio.to_thread(registry.version) > published:
-                deployment = await asyncio.to_thread(registry.current)
-                await publish_deployment(bus, deployment)
-                published = deployment.version
+            version = await asyncio.to_thread(registry.version)
+            if version > published:
+                known = await current_deployment(bus)
+                if known is None or known.version < version:
+                    await publish_deployment(bus, await asyncio.to_thread(registry.current))
+                await prune_deployments(bus)
+                published = version
         except SituError as error:  # neither the database nor the bus need answer at once
             failed(error)
         await asyncio.sleep(every)
+
+
+async def prune_deployments(bus: Bus, *, kept: int = KEPT, most: int = _MOST) -> None:
+    """Take old deployments off the bus; the registry still has them.
+
+    What stays: as many as ``kept`` before the oldest one that an engine works with, or worked with when it ended, for
+    it may have batches to repeat. For an engine that never comes back no more than ``most`` are kept.
+    """
+    known = await current_deployment(bus)
+    if known is None:
+        return
+    needed = min([known.version, *(await adopted_versions(bus)).values()])
+    end = max(needed - kept, known.version - most)
+    entry = await bus.get(REGISTRY, _OLDEST)
+    first = int(entry.value) if entry is not None and entry.value else max(1, known.version - most)
+    for version in range(first, end):
+        await bus.remove_object(DEPLOYMENTS, str(version))
+    if end > first:
+        await bus.put(REGISTRY, _OLDEST, str(end).encode())
 
 
 def _had(registry: Registry, deployment: Deployment, known: Current) -> bool:
