@@ -1,4 +1,4 @@
-"""Deployments on a real bus: published, watched, adopted, and made again from the registry."""
+"""Deployments on the bus, NATS and in memory: published, watched, adopted, and made again from the registry."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 from situ.bus.address import Address
 from situ.bus.interface import Bus
+from situ.bus.memory import MemoryBus
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names
 from situ.bus.nats import open_bus
 from situ.deployment import Deployment
@@ -66,29 +67,39 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     server.wait(30)
 
 
-@asynccontextmanager
-async def connected(address: Address) -> AsyncIterator[Bus]:
-    bus = await open_bus(address, name="test")
-    try:
-        await bus.prepare(EMBEDDED)
-        yield bus
-    finally:
-        await bus.close()
+class OnBus:
+    """Runs a test on a bus on which nothing is published yet."""
 
+    def __init__(self, address: Address | None) -> None:
+        self._address = address
+        self._memory = MemoryBus()
 
-@pytest.fixture
-def on_bus(address: Address) -> Callable[[Work], None]:
-    """Runs a test on a connection to the bus, on which nothing is published yet."""
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Bus]:
+        """One more connection to the bus; in memory there is only one."""
+        bus: Bus = self._memory if self._address is None else await open_bus(self._address, name="test")
+        try:
+            yield bus
+        finally:
+            if bus is not self._memory:
+                await bus.close()
 
-    async def run(work: Work) -> None:
-        async with connected(address) as bus:
+    def __call__(self, work: Work) -> None:
+        asyncio.run(self._run(work))
+
+    async def _run(self, work: Work) -> None:
+        async with self.connected() as bus:
+            await bus.prepare(EMBEDDED)
             for entry in await bus.entries(Names("main").metrics):
                 await bus.remove(Names("main").metrics, entry.key)
             await bus.remove(REGISTRY, "current")
             async with asyncio.timeout(60):
                 await work(bus)
 
-    return lambda work: asyncio.run(run(work))
+
+@pytest.fixture(params=["nats", "memory"])
+def on_bus(request: pytest.FixtureRequest) -> OnBus:
+    return OnBus(request.getfixturevalue("address") if request.param == "nats" else None)
 
 
 @pytest.fixture
@@ -97,7 +108,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
         yield registry
 
 
-def test_nothing_published_is_version_0(on_bus: Callable[[Work], None]) -> None:
+def test_nothing_published_is_version_0(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         assert await current_deployment(bus) is None
         assert await fetch_deployment(bus) == Deployment()
@@ -105,7 +116,7 @@ def test_nothing_published_is_version_0(on_bus: Callable[[Work], None]) -> None:
     on_bus(work)
 
 
-def test_what_is_published_is_fetched(on_bus: Callable[[Work], None]) -> None:
+def test_what_is_published_is_fetched(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         await publish_deployment(bus, PLANT.at_version(1))
         assert await fetch_deployment(bus) == PLANT.at_version(1)
@@ -117,7 +128,7 @@ def test_what_is_published_is_fetched(on_bus: Callable[[Work], None]) -> None:
     on_bus(work)
 
 
-def test_the_version_in_force_never_goes_back(on_bus: Callable[[Work], None]) -> None:
+def test_the_version_in_force_never_goes_back(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         await publish_deployment(bus, OTHER.at_version(7))
         await publish_deployment(bus, PLANT.at_version(6))
@@ -127,7 +138,7 @@ def test_the_version_in_force_never_goes_back(on_bus: Callable[[Work], None]) ->
     on_bus(work)
 
 
-def test_publishers_at_the_same_time_leave_the_newest(on_bus: Callable[[Work], None]) -> None:
+def test_publishers_at_the_same_time_leave_the_newest(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         await asyncio.gather(*(publish_deployment(bus, PLANT.at_version(n)) for n in (23, 21, 25, 22, 24)))
         assert (await fetch_deployment(bus)).version == 25
@@ -135,7 +146,7 @@ def test_publishers_at_the_same_time_leave_the_newest(on_bus: Callable[[Work], N
     on_bus(work)
 
 
-def test_what_is_not_there_or_damaged_is_named(on_bus: Callable[[Work], None]) -> None:
+def test_what_is_not_there_or_damaged_is_named(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         with pytest.raises(SituError, match="D112") as refused:
             await fetch_deployment(bus, 999)
@@ -152,13 +163,13 @@ def test_what_is_not_there_or_damaged_is_named(on_bus: Callable[[Work], None]) -
     on_bus(work)
 
 
-def test_watchers_see_what_is_in_force_and_what_follows(on_bus: Callable[[Work], None], address: Address) -> None:
+def test_watchers_see_what_is_in_force_and_what_follows(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         await publish_deployment(bus, PLANT.at_version(40))
         seen: asyncio.Queue[int] = asyncio.Queue()
 
         async def watch() -> None:
-            async with connected(address) as other:
+            async with on_bus.connected() as other:
                 async for found in watch_deployments(other):
                     seen.put_nowait(found.version)
 
@@ -176,7 +187,7 @@ def test_watchers_see_what_is_in_force_and_what_follows(on_bus: Callable[[Work],
     on_bus(work)
 
 
-def test_a_run_publishes_what_nobody_came_to_publish(on_bus: Callable[[Work], None], registry: Registry) -> None:
+def test_a_run_publishes_what_nobody_came_to_publish(on_bus: OnBus, registry: Registry) -> None:
     """Whoever changed the registry was stopped between storing and publishing."""
 
     async def work(bus: Bus) -> None:
@@ -193,7 +204,7 @@ def test_a_run_publishes_what_nobody_came_to_publish(on_bus: Callable[[Work], No
     on_bus(work)
 
 
-def test_an_empty_registry_publishes_nothing(on_bus: Callable[[Work], None], registry: Registry) -> None:
+def test_an_empty_registry_publishes_nothing(on_bus: OnBus, registry: Registry) -> None:
     async def work(bus: Bus) -> None:
         assert await restore_deployments(bus, registry) == Deployment()
         assert await current_deployment(bus) is None
@@ -201,7 +212,7 @@ def test_an_empty_registry_publishes_nothing(on_bus: Callable[[Work], None], reg
     on_bus(work)
 
 
-def test_a_registry_that_is_not_the_buss_is_refused(on_bus: Callable[[Work], None], registry: Registry) -> None:
+def test_a_registry_that_is_not_the_buss_is_refused(on_bus: OnBus, registry: Registry) -> None:
     async def work(bus: Bus) -> None:
         await publish_deployment(bus, OTHER.at_version(1))
         with pytest.raises(SituError, match="D114"):  # it is empty
@@ -217,7 +228,7 @@ def test_a_registry_that_is_not_the_buss_is_refused(on_bus: Callable[[Work], Non
     on_bus(work)
 
 
-def test_a_version_that_an_engine_needs_is_put_back(on_bus: Callable[[Work], None], registry: Registry) -> None:
+def test_a_version_that_an_engine_needs_is_put_back(on_bus: OnBus, registry: Registry) -> None:
     async def work(bus: Bus) -> None:
         registry.apply(PLANT, "ann")
         for n in range(60, 200):
@@ -233,9 +244,7 @@ def test_a_version_that_an_engine_needs_is_put_back(on_bus: Callable[[Work], Non
     on_bus(work)
 
 
-def test_what_others_put_into_the_registry_is_published(
-    on_bus: Callable[[Work], None], registry: Registry, tmp_path: Path
-) -> None:
+def test_what_others_put_into_the_registry_is_published(on_bus: OnBus, registry: Registry, tmp_path: Path) -> None:
     async def work(bus: Bus) -> None:
         registry.apply(PLANT, "ann")
         failures: list[SituError] = []
@@ -267,7 +276,7 @@ class TestPruning:
             await bus.remove_object(DEPLOYMENTS, str(version))
         return found
 
-    def test_the_last_ones_are_kept(self, on_bus: Callable[[Work], None]) -> None:
+    def test_the_last_ones_are_kept(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             await self.published(bus, 1010)
             await prune_deployments(bus, kept=3)
@@ -276,7 +285,7 @@ class TestPruning:
 
         on_bus(work)
 
-    def test_what_engines_may_need_is_kept(self, on_bus: Callable[[Work], None]) -> None:
+    def test_what_engines_may_need_is_kept(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             await self.published(bus, 1010)
             await report_adopted(bus, "spark", 1005)
@@ -288,7 +297,7 @@ class TestPruning:
 
         on_bus(work)
 
-    def test_an_engine_that_never_comes_back_does_not_hold_everything(self, on_bus: Callable[[Work], None]) -> None:
+    def test_an_engine_that_never_comes_back_does_not_hold_everything(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             await self.published(bus, 1010)
             await report_adopted(bus, "gone", 3)
@@ -297,21 +306,19 @@ class TestPruning:
 
         on_bus(work)
 
-    def test_nothing_published_nothing_pruned(self, on_bus: Callable[[Work], None]) -> None:
+    def test_nothing_published_nothing_pruned(self, on_bus: OnBus) -> None:
         on_bus(prune_deployments)
 
 
 class TestEngines:
-    def test_a_key_that_is_written_all_the_time_is_always_there(
-        self, on_bus: Callable[[Work], None], address: Address
-    ) -> None:
+    def test_a_key_that_is_written_all_the_time_is_always_there(self, on_bus: OnBus) -> None:
         """Else an engine would seem to have ended while it tells that it lives."""
 
         async def work(bus: Bus) -> None:
             await refresh_engine(bus, "busy")
 
             async def write() -> None:
-                async with connected(address) as other:
+                async with on_bus.connected() as other:
                     while True:
                         await refresh_engine(other, "busy")
                         await asyncio.sleep(0.002)
@@ -326,13 +333,13 @@ class TestEngines:
 
         on_bus(work)
 
-    def test_no_engine_is_waited_for_if_there_is_none(self, on_bus: Callable[[Work], None]) -> None:
+    def test_no_engine_is_waited_for_if_there_is_none(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             assert await wait_adopted(bus, 5) == ()
 
         on_bus(work)
 
-    def test_waiting_ends_when_all_have_adopted(self, on_bus: Callable[[Work], None]) -> None:
+    def test_waiting_ends_when_all_have_adopted(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             async with engine_alive(bus, "spark"), engine_alive(bus, "edge"):
                 await report_adopted(bus, "spark", 5)
@@ -346,7 +353,7 @@ class TestEngines:
 
         on_bus(work)
 
-    def test_those_that_did_not_are_named(self, on_bus: Callable[[Work], None]) -> None:
+    def test_those_that_did_not_are_named(self, on_bus: OnBus) -> None:
         async def work(bus: Bus) -> None:
             async with engine_alive(bus, "spark", every=0.05), engine_alive(bus, "edge", every=0.05):
                 await report_adopted(bus, "spark", 5)
@@ -356,9 +363,7 @@ class TestEngines:
 
         on_bus(work)
 
-    def test_one_that_is_silent_is_not_waited_for(
-        self, on_bus: Callable[[Work], None], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_is_silent_is_not_waited_for(self, on_bus: OnBus, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engines_module, "SILENCE", 0.3)
 
         async def work(bus: Bus) -> None:
