@@ -163,8 +163,8 @@ SCENARIOS = [
         title="Decoding what clients send",
         unit="events/s",
         about=f"{MESSAGES * PER_MESSAGE:,} events of about 190 bytes in messages of {PER_MESSAGE}, one core. The "
-        "intake checks envelope and values against the declared type and writes the canonical text of the data; so do the "
-        "reference decoders. Arrow's reader takes one read for each type in a message, checks JSON types only and "
+        "intake checks envelope and values against the declared type and writes the canonical text of the data; so do "
+        "the reference decoders. Arrow's reader takes one read for each type in a message, checks JSON types only and "
         "writes no text.",
         variants=_variants,
         judge=_verdicts,
