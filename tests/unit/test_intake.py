@@ -14,7 +14,7 @@ from situ.event import decode_event
 from situ.event.arrow_rows import ROW_SCHEMA, arrow_to_rows, rows_to_arrow
 from situ.event.instants import instant_at, microseconds, print_instant, read_instant
 from situ.event.intake import Intake
-from situ.event.lines import dead_client, dead_letter, decode_line, encode_row
+from situ.event.lines import dead_client, dead_letter, decode_line, encode_row, encode_rows
 from situ.event.message import join_lines
 from situ.event.row import Bad, Origin, Row
 from situ.subscription import Advertisement
@@ -349,3 +349,27 @@ def test_tables_know_the_events_of_situ() -> None:
     assert TYPES.event("situ.loss") is not None
     assert "situ.deadletter" not in TYPES.as_json()["types"]
     assert "situ.deadletter" not in TYPES.events
+
+
+def test_many_lines_are_written_as_each_is_alone() -> None:
+    rows = [
+        Row(
+            pos=number,
+            client="p",
+            incarnation=1,
+            seq=number,
+            context="us@1" if number % 2 else "root",
+            recv=number // 3,
+            id=f'a"\n{number}',
+            source="p",
+            type="T",
+            time=number * 1_000_000,
+            ad="",
+            confidence=97.5 if number % 3 == 0 else None,
+            ext='"subject":"x\\ny"' if number % 4 == 0 else "",
+            data=b'{"a":"\\n"}',
+        )
+        for number in range(20)
+    ]
+    assert encode_rows(rows) == [encode_row(row) for row in rows]
+    assert encode_rows([]) == []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from situ.bus.address import Address
-from situ.event.lines import dead_letter, decode_line, encode_row
+from situ.event.lines import dead_letter, decode_line, encode_rows
 from situ.event.message import COUNT, ID, Message, join_lines
 from situ.event.row import Bad, Row
 from situ.pipeline import frames
@@ -72,7 +72,7 @@ class Dispatch:
         if len(good) < len(rows):
             yield from self._dead_letters([row for row in rows if isinstance(row, Bad)])
         if good:
-            lines = [encode_row(row) for row in good]
+            lines = encode_rows(good)
             self._types.update(row.type for row in good)
             yield root_message(good, lines, self._plan)
             yield from self._deliver(good, lines)

@@ -58,7 +58,7 @@ class SparkEngine:
     """One zone's events on Spark.
 
     ``fused``: the worker that decodes a message takes it through all other stages, too, and only what is to be
-    published goes on to the sink. Otherwise rows pass through Spark between the stages, where its expressions can be put.
+    published goes on to the sink. Otherwise rows pass through Spark between the stages, where expressions can be put.
     """
 
     def __init__(
