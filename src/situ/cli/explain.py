@@ -13,7 +13,7 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from situ.errors import Code
 
-app = group("explain", "Explain types, expressions, functions and codes.")
+app = group("explain", "Explain types, expressions, functions, subscriptions, events and codes.")
 
 
 def _type_names(incomplete: str) -> list[str]:
@@ -155,6 +155,77 @@ def explain_functions(
         raise Stop(Exit.NO, UNKNOWN_NAME(kind="function", name=name, nearest=close, instead=instead))
     show = show_each_function if name else show_functions
     output.answer(lambda: [explained.as_json() for explained in found], lambda: show(found))
+    return Exit.DONE
+
+
+@app.command("subscription")
+def explain_subscription(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="CLIENT/NAME", help="A subscription of the project or of the run.")],
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain a subscription: what it asks for, how events find it, with whom it shares deliveries.
+
+    While the project runs it is explained as it is in force, with what clients declared themselves.
+
+    \b
+    Examples:
+      situ explain subscription desk/arrivals
+    """
+    import asyncio
+
+    from situ.cli import explained_subscription as subscriptions
+    from situ.cli.in_force import deployment_in_force
+    from situ.cli.opened import open_project
+    from situ.cli.show_subscription import show_subscription
+
+    output = begin(context, json=as_json, quiet=quiet)
+    deployment = asyncio.run(deployment_in_force(open_project(project)))
+    explained = subscriptions.explain_subscription(id, deployment)
+    output.answer(explained.as_json, lambda: show_subscription(explained))
+    return Exit.DONE
+
+
+@app.command("event")
+def explain_event(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="EVENT", help="The event's id, its key (client.incarnation.seq) or its position.")
+    ],
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain what became of an event: where it is, who wanted it, and why the others did not.
+
+    Needs the run: events are on its bus. A key or position is found at once, an id is searched for.
+
+    \b
+    Examples:
+      situ explain event tracker.1793520000000.12
+      situ explain event 4512874496
+    """
+    import asyncio
+
+    from situ.cli import explained_event as events
+    from situ.cli.on_bus import bus_of
+    from situ.cli.opened import open_project
+    from situ.cli.progress import progress
+    from situ.cli.show_explained_event import show_explained_event
+    from situ.registry.snapshots import fetch_deployment
+
+    output = begin(context, json=as_json, quiet=quiet)
+    opened = open_project(project)
+
+    async def look() -> events.EventExplained:
+        async with bus_of(opened, "explain") as bus:
+            return await events.explain_event(name, bus, await fetch_deployment(bus), advance)
+
+    with progress("Searching", shown=output.has_terminal) as advance:
+        explained = asyncio.run(look())
+    output.answer(explained.as_json, lambda: show_explained_event(explained))
     return Exit.DONE
 
 

@@ -20,7 +20,8 @@ from situ.bus.names import Names
 from situ.catalogue import NOT_PUBLISHED_AGAIN
 from situ.errors import SituError
 from situ.event.message import EventKey, Message, Stored, join_lines, split_lines
-from situ.overlay.messages import Nack, PublishAck, decode_from_router
+from situ.overlay.messages import Nack, PublishAck
+from situ.overlay.wire import decode_from_router
 
 ROUTER = "r1"
 _RETRIED = "retried."
@@ -47,6 +48,8 @@ class Letter:
     whole: bool
     seq: int
     place: int
+    at: int
+    """When the bus stored it, in microseconds."""
     retried: bool = False
 
     @property
@@ -133,10 +136,10 @@ async def publish_again(bus: Bus, letter: Letter) -> None:
     answer = await bus.request(message, timeout=_PATIENCE)
     said = decode_from_router(answer.headers, answer.body)
     if isinstance(said, Nack):
-        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{said.code} {said.message}"))
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{said.code} {said.message.rstrip('.')}"))
     if isinstance(said, PublishAck) and said.dead:
         dead = said.dead[0]
-        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{dead.code} {dead.message}"))
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{dead.code} {dead.message.rstrip('.')}"))
 
 
 async def mark_retried(bus: Bus, done: Iterable[Letter]) -> None:
@@ -159,10 +162,10 @@ async def _marks(bus: Bus) -> dict[int, frozenset[int]]:
 
 
 def _letters_of(message: Stored) -> list[Letter]:
-    return [_letter(line, message.seq, place) for place, line in enumerate(split_lines(message.body))]
+    return [_letter(line, message, place) for place, line in enumerate(split_lines(message.body))]
 
 
-def _letter(line: bytes, seq: int, place: int) -> Letter:
+def _letter(line: bytes, message: Stored, place: int) -> Letter:
     event = msgspec.json.decode(line)
     data = event["data"]
     original = data["original"]
@@ -181,8 +184,9 @@ def _letter(line: bytes, seq: int, place: int) -> Letter:
         context=data["context"],
         original=base64.b64decode(original) if data.get("encoding") == "base64" else original.encode(),
         whole="size" not in data,
-        seq=seq,
+        seq=message.seq,
         place=place,
+        at=message.at,
     )
 
 

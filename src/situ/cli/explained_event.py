@@ -1,0 +1,227 @@
+"""What became of an event: where it is, who wanted it and why the others did not, or why it is a dead letter.
+
+An event is named by its id, its key (``client.incarnation.seq``) or its position. Its key and position are looked up;
+an id is searched for in everything the bus holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.catalogue import UNKNOWN_EVENT
+from situ.cli.explained_subscription import routing_of
+from situ.cli.letters import Letter, letters
+from situ.deployment import Deployment
+from situ.errors import SituError
+from situ.event.instants import print_instant
+from situ.event.lines import decode_line
+from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored, position, split_lines
+from situ.event.row import Row
+from situ.subscription.explain import Explained, explain_match
+from situ.subscription.routing import Routing
+
+Progress = Callable[[str, int, int], None]
+
+_SLACK = timedelta(minutes=10)
+_CLOCK = 10**12  # incarnations that begin at the clock are milliseconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventExplained:
+    """``stream`` says where the event is, ``letter`` why it is no event; a waiting one has neither row nor matches."""
+
+    key: str
+    stream: str
+    seq: int
+    at: int
+    version: int
+    row: Row | None = None
+    letter: Letter | None = None
+    matched: tuple[Explained, ...] = ()
+    others: tuple[Explained, ...] = ()
+    """Subscriptions to its type that do not want it."""
+    elsewhere: int = 0
+    """How many subscriptions are to other types."""
+
+    def as_json(self) -> dict[str, Any]:
+        row = self.row
+        return {
+            "key": self.key,
+            "stream": self.stream,
+            "sequence": self.seq,
+            "stored": print_instant(self.at),
+            "deployment": self.version,
+            "position": row.pos if row else None,
+            "id": row.id if row else None,
+            "source": row.source if row else None,
+            "type": row.type if row else None,
+            "time": print_instant(row.time) if row else None,
+            "received": print_instant(row.recv) if row else None,
+            "advertisement": row.ad if row else None,
+            "data": msgspec.json.decode(row.data) if row else None,
+            "dead_letter": self.letter.as_json() if self.letter else None,
+            "subscriptions": [_as_json(each) for each in (*self.matched, *self.others)],
+        }
+
+
+def _as_json(explained: Explained) -> dict[str, Any]:
+    return {
+        "subscription": explained.subscription,
+        "matched": explained.matched,
+        "joined": explained.joined or None,
+        "parts": [
+            {"text": part.text, "outcome": part.outcome, "values": dict(part.values)} for part in explained.parts
+        ],
+    }
+
+
+async def explain_event(
+    name: str, bus: Bus, deployment: Deployment, progress: Progress | None = None
+) -> EventExplained:
+    """Find it and explain it; :class:`SituError` with P169 if it is nowhere."""
+    wanted = Wanted.parse(name)
+    found = await _in_log(wanted, bus, progress) or await _in_ingress(wanted, bus)
+    if found is not None:
+        stored, row, stream = found
+        return _explained(stored, row, stream, deployment) if row else _waiting(wanted, stored, stream, deployment)
+    letter = await _in_letters(wanted, bus)
+    if letter is None:
+        raise SituError(UNKNOWN_EVENT(name=name))
+    return EventExplained(
+        key=letter.key,
+        stream=Names(bus.zone).dead_stream,
+        seq=letter.seq,
+        at=letter.at,
+        version=deployment.version,
+        letter=letter,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to look for: a key, a position or an id."""
+
+    key: EventKey | None = None
+    pos: int | None = None
+    id: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Wanted:
+        try:
+            return cls(key=EventKey.parse(text))
+        except ValueError:
+            pass
+        return cls(pos=int(text)) if text.isascii() and text.isdigit() and int(text) >= PLACES else cls(id=text)
+
+    @property
+    def needle(self) -> bytes:
+        """What the line of the event has in it."""
+        if self.key is not None:
+            return b'"situkey":' + msgspec.json.encode(str(self.key))
+        if self.pos is not None:
+            return b'"situpos":' + msgspec.json.encode(str(self.pos))
+        return b'"id":' + msgspec.json.encode(self.id)
+
+    def fits(self, row: Row) -> bool:
+        if self.key is not None:
+            return (row.client, row.incarnation, row.seq) == (self.key.client, self.key.incarnation, self.key.seq)
+        return row.pos == self.pos if self.pos is not None else row.id == self.id
+
+
+async def _in_log(wanted: Wanted, bus: Bus, progress: Progress | None) -> tuple[Stored, Row, str] | None:
+    stream = Names(bus.zone).root_stream
+    state = await bus.state(stream)
+    if wanted.pos is not None:
+        seq = wanted.pos // PLACES
+        if found := await _among(wanted, bus, stream, seq, seq, needle=b""):
+            return found
+    first = state.first
+    if wanted.key is not None and wanted.key.incarnation > _CLOCK:
+        began = datetime.fromtimestamp(wanted.key.incarnation / 1000, UTC) - _SLACK
+        first = max(first, await bus.find(stream, began))
+    return await _among(wanted, bus, stream, first, state.last, needle=wanted.needle, progress=progress)
+
+
+async def _among(
+    wanted: Wanted, bus: Bus, stream: str, first: int, last: int, *, needle: bytes, progress: Progress | None = None
+) -> tuple[Stored, Row, str] | None:
+    async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
+        async for message in messages:
+            if progress is not None:
+                progress(stream, message.seq - first + 1, max(last - first + 1, 1))
+            if needle not in message.body:
+                continue
+            for place, line in enumerate(split_lines(message.body)):
+                row = decode_line(line, pos=position(message.seq, place))
+                if wanted.fits(row):
+                    return message, row, stream
+    return None
+
+
+async def _in_ingress(wanted: Wanted, bus: Bus) -> tuple[Stored, None, str] | None:
+    """Still waiting for an engine, unopened: it is known by the keys on its message, or by its id in the text."""
+    stream = Names(bus.zone).in_stream
+    state = await bus.state(stream)
+    async with aclosing(bus.read(stream, state.first, state.last)) as messages:  # type: ignore[type-var]  # as above
+        async for message in messages:
+            if _is_in(wanted, message):
+                return message, None, stream
+    return None
+
+
+def _is_in(wanted: Wanted, message: Stored) -> bool:
+    if wanted.key is not None:
+        first, count = EventKey.parse(message.headers[KEY]), int(message.headers.get(COUNT, "1"))
+        same = (first.client, first.incarnation) == (wanted.key.client, wanted.key.incarnation)
+        return same and first.seq <= wanted.key.seq < first.seq + count
+    if wanted.pos is not None:
+        return message.seq == wanted.pos // PLACES and wanted.pos % PLACES < int(message.headers.get(COUNT, "1"))
+    return wanted.needle in message.body
+
+
+async def _in_letters(wanted: Wanted, bus: Bus) -> Letter | None:
+    async for letter in letters(bus, client=wanted.key.client if wanted.key is not None else ""):
+        if wanted.key is not None:
+            if letter.key == str(wanted.key):
+                return letter
+        elif wanted.id and (letter.id == wanted.id or (letter.event or {}).get("id") == wanted.id):
+            return letter
+    return None
+
+
+def _waiting(wanted: Wanted, stored: Stored, stream: str, deployment: Deployment) -> EventExplained:
+    key = str(wanted.key) if wanted.key is not None else stored.headers[KEY]
+    return EventExplained(key=key, stream=stream, seq=stored.seq, at=stored.at, version=deployment.version)
+
+
+def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment) -> EventExplained:
+    routing = routing_of(deployment)
+    asked = [id for id in sorted(routing.subscriptions) if routing.filters_for(id, row.type)]
+    explained = [_for_addressee(explain_match(routing, id, row), row, routing) for id in asked]
+    return EventExplained(
+        key=f"{row.client}.{row.incarnation}.{row.seq}",
+        stream=stream,
+        seq=stored.seq,
+        at=stored.at,
+        version=deployment.version,
+        row=row,
+        matched=tuple(each for each in explained if each.matched),
+        others=tuple(each for each in explained if not each.matched),
+        elsewhere=len(routing.subscriptions) - len(asked),
+    )
+
+
+def _for_addressee(explained: Explained, row: Row, routing: Routing) -> Explained:
+    """A client is not sent what it sent, whatever its filter says."""
+    own = routing.subscriptions[explained.subscription].client == row.client
+    if not own or not explained.matched:
+        return explained
+    return replace(explained, matched=False, parts=())
