@@ -19,7 +19,7 @@ from situ.bus.interface import Bus
 from situ.bus.memory import MemoryBus
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names
 from situ.bus.nats import open_bus
-from situ.deployment import Deployment
+from situ.deployment import Deployment, canonical
 from situ.errors import SituError
 from situ.registry import Registry, open_registry
 from situ.registry import engines as engines_module
@@ -27,6 +27,7 @@ from situ.registry.engines import adopted_versions, engine_alive, refresh_engine
 from situ.registry.snapshots import (
     Current,
     current_deployment,
+    encode_deployment,
     fetch_deployment,
     keep_published,
     prune_deployments,
@@ -108,6 +109,11 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
         yield registry
 
 
+def test_the_content_is_the_canonical_form() -> None:
+    deployment = PLANT.at_version(12)
+    assert encode_deployment(deployment) == (canonical(deployment.as_json()).encode(), deployment.digest)
+
+
 def test_nothing_published_is_version_0(on_bus: OnBus) -> None:
     async def work(bus: Bus) -> None:
         assert await current_deployment(bus) is None
@@ -157,9 +163,7 @@ def test_what_is_not_there_or_damaged_is_named(on_bus: OnBus) -> None:
             with pytest.raises(SituError, match="D113"):
                 await fetch_deployment(bus)
 
-    from situ.registry.snapshots import encode_deployment
-
-    OTHER_BYTES = encode_deployment(OTHER.at_version(30))  # noqa: N806
+    OTHER_BYTES, _ = encode_deployment(OTHER.at_version(30))  # noqa: N806
     on_bus(work)
 
 

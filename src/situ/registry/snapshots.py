@@ -18,6 +18,7 @@ from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOW
 from situ.deployment import Deployment, canonical
 from situ.errors import SituError
 from situ.registry.engines import adopted_versions
+from situ.registry.objects import digest_of
 from situ.registry.registry import Registry
 
 CURRENT = "current"
@@ -35,8 +36,13 @@ class Current:
     digest: str
 
 
-def encode_deployment(deployment: Deployment) -> bytes:
-    return canonical(deployment.as_json()).encode()
+def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
+    """The canonical form of a deployment, and its digest."""
+    value = deployment.as_json()
+    version = value.pop("version")
+    content = canonical(value)
+    # The digest is that of all the rest, and `version` is the last of the sorted keys: the long text is made once.
+    return f'{content[:-1]},"version":{version}}}'.encode(), digest_of(content)
 
 
 def decode_deployment(content: bytes, version: int) -> Deployment:
@@ -57,8 +63,7 @@ async def current_deployment(bus: Bus) -> Current | None:
 
 async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     """Put a deployment on the bus, and in force unless a newer one is. To repeat it changes nothing."""
-    content = await asyncio.to_thread(encode_deployment, deployment)
-    digest = await asyncio.to_thread(lambda: deployment.digest)
+    content, digest = await asyncio.to_thread(encode_deployment, deployment)
     name = str(deployment.version)
     known = await current_deployment(bus)
     # Whoever reads the key must find the object, so the object comes first.
