@@ -266,6 +266,12 @@ def test_a_line_without_position_gets_the_readers() -> None:
     assert decode_line(line, pos=5).pos == 5
 
 
+def test_a_line_is_read_with_what_a_delivery_puts_before() -> None:
+    for sent in (row(event(id="a")), row(event(id="a", subject='x,"id":', color="red"))):
+        line = encode_row(sent)
+        assert decode_line(b'{"situsubs":"all,some",' + line[1:]) == decode_line(line) == sent
+
+
 def test_a_line_keeps_another_context() -> None:
     sent = row(event())
     sent.context = "us@2"

@@ -77,6 +77,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 _START = b'{"specversion":"1.0",'
 _FIRST = b'"id":'
 _NEXT = b',"id":'
+_PLAIN = _START + _FIRST
 
 
 def encode_row(row: Row) -> bytes:
@@ -121,10 +122,7 @@ def _with_foreign(row: Row, line: bytes) -> bytes:
 def decode_line(line: bytes, *, pos: int | None = None) -> Row:
     """The row whose line this is. ``pos`` is its position if the line does not say."""
     read = _decode(line)
-    ext = ""
-    if not line.startswith(_FIRST, len(_START)):
-        # No text inside the attributes before can look like this: its quotes would be escaped.
-        ext = line[len(_START) : line.index(_NEXT)].decode()
+    ext = "" if line.startswith(_PLAIN) else _foreign(line)
     client, incarnation, seq = read.situkey.rsplit(".", 2)
     return Row(
         int(read.situpos) if read.situpos else pos or 0,
@@ -142,6 +140,15 @@ def decode_line(line: bytes, *, pos: int | None = None) -> Row:
         ext,
         bytes(read.data),
     )
+
+
+def _foreign(line: bytes) -> str:
+    """What stands between version and id; a delivery puts its own attributes before.
+
+    No text inside of an attribute can look like these: its quotes would be escaped.
+    """
+    start = line.index(_START[1:]) + len(_START) - 1
+    return "" if line.startswith(_FIRST, start) else line[start : line.index(_NEXT, start)].decode()
 
 
 def _time(text: str) -> int:
