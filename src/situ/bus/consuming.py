@@ -14,11 +14,12 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import nats.errors
 from nats.aio.msg import Msg
 
 from situ.bus.interface import ConsumerState
@@ -263,13 +264,14 @@ class NatsConsumption:
             return
         self._acknowledged = last
         self._wake.set()
-        if self._link.client is not None:
-            await self._repeat_acknowledgement()
+        await self._repeat_acknowledgement()
 
     async def _repeat_acknowledgement(self) -> None:
         """An acknowledgement that got lost is repeated by the next; after a lost connection, by this."""
-        if self._acknowledged is not None:
-            await self._link.publish(self._acknowledged.acknowledges, b"", None)
+        client = self._link.client
+        if self._acknowledged is not None and client is not None:
+            with suppress(nats.errors.Error, OSError):
+                await client.publish(self._acknowledged.acknowledges)
 
     async def close(self) -> None:
         self._closed = True

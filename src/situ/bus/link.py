@@ -146,10 +146,10 @@ class Link:
                 await listening.start(client)
             await client.flush()
         except (OSError, nats.errors.Error, TimeoutError) as error:
-            await client.close()
+            await _discard(client)
             raise (errors[-1] if isinstance(error, nats.errors.NoServersError) and errors else error) from error
         except asyncio.CancelledError:
-            await client.close()
+            await _discard(client)
             raise
         self.max_payload = client.max_payload
         self._client, self._down = client, down
@@ -165,7 +165,7 @@ class Link:
             for call in self.on_down:
                 call()
             if gone is not None:
-                await gone.close()
+                await _discard(gone)
             wait = _FIRST_WAIT
             while not self._closing:
                 try:
@@ -235,18 +235,24 @@ class Link:
         self._listening.pop(listening, None)
 
     async def publish(self, subject: str, body: bytes, headers: Mapping[str, str] | None, reply: str = "") -> None:
-        client = await self.ready()
-        try:
-            await client.publish(subject, body, reply=reply, headers=dict(headers) if headers else None)
-        except (nats.errors.Error, OSError) as error:
-            self._note(error)
-            raise self.unreachable() from error
+        """Hand it to the connection, or to the next if this one is lost before."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.patience
+        while True:
+            client = await self.ready(max(deadline - loop.time(), 0))
+            try:
+                return await client.publish(subject, body, reply=reply, headers=dict(headers) if headers else None)
+            except (nats.errors.Error, OSError) as error:
+                self._note(error)
+                if loop.time() > deadline or not client.is_closed:
+                    raise self.unreachable() from error
+            await asyncio.sleep(0.01)  # until it is known that the connection is lost
 
     async def ask(
         self, subject: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, timeout: float = 5.0
     ) -> Msg:
         """Send once and wait for the answer."""
-        client = await self.ready(timeout)
+        client = await self.ready(min(timeout, self.patience))
         down = self._down
         request = asyncio.ensure_future(
             client.request(subject, body, timeout=timeout, headers=dict(headers) if headers else None)
@@ -281,9 +287,13 @@ class Link:
                 found: dict[str, Any] = json.loads(answer.data)
                 return found
             except SituError as error:
+                missing = error.code == NO_LISTENER.code and self.connected
                 if loop.time() >= deadline or self._closing:
+                    if missing:
+                        reason = "JetStream is not enabled on the server"
+                        raise SituError(BUS_FAILED(what="keep messages", reason=reason)) from None
                     raise
-                if error.code == NO_LISTENER.code and self.connected:
+                if missing:
                     # No JetStream behind it, or none yet: a server that starts up answers soon.
                     deadline = min(deadline, loop.time() + 3)
             except ValueError as error:
@@ -298,4 +308,10 @@ class Link:
         client, self._client = self._client, None
         self._up.clear()
         if client is not None:
-            await client.close()
+            await _discard(client)
+
+
+async def _discard(client: Client) -> None:
+    """Close it; after a failed TLS handshake the library would wait for ever for an end that has been."""
+    with suppress(TimeoutError, OSError, nats.errors.Error):
+        await asyncio.wait_for(client.close(), 1)
