@@ -195,7 +195,7 @@ class _Filing:
         match atom:
             case OneOf(path=path, values=values):
                 few = 2 if _bare(self._kinds.get(path)) == BOOLEAN else 10
-                return len(values) / max(few, len(self._constants[path])), atom, 1
+                return min(0.9, len(values) / max(few, len(self._constants[path]))), atom, 1
             case Prefix(path=path, text=text, exact=exact):
                 return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(exact)
             case Bound(path=path):
