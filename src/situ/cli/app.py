@@ -25,6 +25,7 @@ from situ.cli.groups import group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
 from situ.cli.publish import publish
+from situ.cli.replay import replay
 from situ.cli.run import run as run_project
 from situ.cli.status import status
 from situ.cli.subscribe import subscribe
@@ -70,6 +71,7 @@ app.command("run")(run_project)
 app.command()(status)
 app.command()(publish)
 app.command()(subscribe)
+app.command()(replay)
 app.add_typer(dead_letters.app)
 app.command()(apply)
 app.command()(get)

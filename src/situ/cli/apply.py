@@ -10,9 +10,13 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from situ.cli.effective import Effect
     from situ.cli.output import Output
-    from situ.deployment import Deployment
+    from situ.deployment import Change, Deployment
     from situ.project.check import Checked
+    from situ.registry import Applied
 
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
 
@@ -36,9 +40,9 @@ def apply(
       situ apply --dry-run
       situ apply --reason "more rooms"
     """
+    from situ.cli.effective import bring_into_force
     from situ.cli.opened import locate_project
     from situ.cli.registered import Registered, refusing
-    from situ.cli.show_difference import show_difference
     from situ.project.apply import apply_folder
     from situ.project.check import check_folder
     from situ.registry import current_user, open_registry
@@ -48,35 +52,37 @@ def apply(
     deployment = _sound(check_folder(path), output)
     with refusing(), open_registry(path, deployment.settings) as registry:
         if dry_run:
-            changes = registry.plan(deployment)
-            if as_json:
-                output.data({"version": registry.version(), "changes": [change.as_json() for change in changes]})
-            else:
-                output.show(show_difference(changes, summary=not quiet))
+            _show_changes(output, registry.version(), registry.plan(deployment))
             return Exit.DONE
         applied = apply_folder(path, deployment, registry, who=current_user(), reason=reason)
-        if applied.changes and not as_json:
-            output.show(show_difference(applied.changes, summary=not quiet))
-        from situ.cli.effective import bring_into_force, show_effect
-
         registered = Registered(path=path, settings=deployment.settings, registry=registry)
         # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
         effect = bring_into_force(registered, applied.deployment)
-    if as_json:
-        changes = applied.changes
-        output.data(
-            {
-                "version": applied.version,
-                "changes": [change.as_json() for change in changes],
-                "effect": effect.as_json(),
-            }
-        )
+    _show_applied(output, applied, effect)
+    return Exit.DONE
+
+
+def _show_changes(output: Output, version: int, changes: Sequence[Change]) -> None:
+    from situ.cli.show_difference import show_difference
+
+    output.answer(
+        lambda: {"version": version, "changes": [change.as_json() for change in changes]},
+        lambda: show_difference(changes, summary=not output.quiet),
+    )
+
+
+def _show_applied(output: Output, applied: Applied, effect: Effect) -> None:
+    from situ.cli.effective import show_effect
+
+    if output.json:
+        changes = [change.as_json() for change in applied.changes]
+        output.data({"version": applied.version, "changes": changes, "effect": effect.as_json()})
     elif applied.changes:
+        _show_changes(output, applied.version, applied.changes)
         show_effect(output, effect)
     else:
         output.say(f"Nothing to apply: version {applied.version} is what the folder declares, {effect}.")
         output.warn(effect.problems)
-    return Exit.DONE
 
 
 def _sound(checked: Checked, output: Output) -> Deployment:

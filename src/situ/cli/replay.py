@@ -1,0 +1,166 @@
+"""``situ replay``: yesterday's events through today's subscriptions, without delivering anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.files import STDIN
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from situ.cli.opened import Opened
+    from situ.cli.output import Output
+    from situ.cli.progress import Advance
+    from situ.deployment import Deployment
+    from situ.host.replaying import Delivery
+
+
+def replay(
+    context: typer.Context,
+    since: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Events stored since then: 1 h ago, begin, a time.")
+    ] = "begin",
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="And before then.", show_default=False)] = "",
+    subscriptions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subscription", metavar="CLIENT/NAME", help="Only for this one; may be repeated.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Write what each would get, a file of JSON lines for each; - writes all to standard output.",
+            show_default=False,
+        ),
+    ] = "",
+    engine: Annotated[
+        Literal["spark", "edge"] | None,
+        typer.Option("--engine", help="What replays, instead of what situ.yaml says.", show_default=False),
+    ] = None,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Replay the root log: which events would each subscription get?
+
+    Reads the log of the run as fast as it can, through the subscriptions in force. Nothing is published or delivered.
+    Ends with 1 if no event matched.
+
+    \b
+    Examples:
+      situ replay --from '1 h ago'
+      situ replay --from 2026-11-01 --to 2026-11-02 --subscription desk/arrivals --out arrivals
+    """
+    from situ.cli.moments import read_moment
+    from situ.cli.opened import open_project
+    from situ.cli.progress import progress
+
+    output = begin(context, json=as_json, quiet=quiet)
+    first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
+    opened = open_project(project)
+    kind = engine or opened.deployment.settings.engine
+    with progress("Replaying", shown=output.has_terminal) as advance, Deliveries(out, output) as deliveries:
+        asyncio.run(_replay(opened, kind, first, last, tuple(subscriptions or ()), deliveries, advance))
+
+    def shown() -> Any:
+        from situ.cli.show_replay import show_replay
+
+        return show_replay(deliveries.counts)
+
+    if out != STDIN:
+        counts = dict(sorted(deliveries.counts.items()))
+        output.answer(lambda: {"deliveries": sum(counts.values()), "subscriptions": counts}, shown)
+    return Exit.DONE if deliveries.counts else Exit.NO
+
+
+async def _replay(
+    opened: Opened,
+    engine: str,
+    since: datetime,
+    until: datetime | None,
+    subscriptions: tuple[str, ...],
+    deliveries: Deliveries,
+    advance: Advance | None,
+) -> None:
+    from situ.cli.on_bus import bus_of
+    from situ.host.replaying import replay_here, span, wanted_only
+    from situ.registry.snapshots import fetch_deployment
+
+    async with bus_of(opened, "replay") as bus:
+        deployment = await fetch_deployment(bus)
+        _check(subscriptions, deployment)
+        first, last = await span(bus, since, until)
+        if first > last:
+            return
+        found = (
+            _on_spark(opened, deployment.version, first, last)
+            if engine == "spark"
+            else replay_here(bus, wanted_only(deployment, subscriptions), first, last, advance)
+        )
+        async for some in found:
+            deliveries.add([each for each in some if not subscriptions or each.subscription in subscriptions])
+
+
+def _on_spark(opened: Opened, version: int, first: int, last: int) -> AsyncIterator[list[Delivery]]:
+    from situ.bus.address import resolve_address
+    from situ.host.replaying import replay_on_spark
+
+    settings = opened.deployment.settings
+    address = resolve_address(opened.path, settings)
+    return replay_on_spark(opened.path, settings, address, version, first, last)
+
+
+def _check(subscriptions: tuple[str, ...], deployment: Deployment) -> None:
+    from situ.catalogue import UNKNOWN_SUBSCRIPTION
+    from situ.errors import nearest
+
+    unknown = [each for each in subscriptions if each not in deployment.subscriptions]
+    if unknown:
+        known = deployment.subscriptions
+        raise Stop(Exit.NO, *(UNKNOWN_SUBSCRIPTION(name=each, nearest=nearest(each, known)) for each in unknown))
+
+
+class Deliveries:
+    """Counts what each subscription would get and writes it where it was asked for."""
+
+    def __init__(self, out: str, output: Output) -> None:
+        self.counts: Counter[str] = Counter()
+        self._out = out
+        self._output = output
+        self._files: dict[str, BinaryIO] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Deliveries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, deliveries: list[Delivery]) -> None:
+        self.counts.update(each.subscription for each in deliveries)
+        if self._out == STDIN:
+            lines = (f'{{"subscription":"{each.subscription}","event":{each.line.decode()}}}\n' for each in deliveries)
+            self._output.text("".join(lines))
+        elif self._out:
+            for each in deliveries:
+                (self._files.get(each.subscription) or self._open(each.subscription)).write(each.line + b"\n")
+
+    def _open(self, subscription: str) -> BinaryIO:
+        folder = Path(self._out)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = subscription.replace("/", "_")
+        file = self._files[subscription] = self._stack.enter_context((folder / f"{name}.jsonl").open("wb"))
+        return file
