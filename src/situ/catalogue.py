@@ -482,6 +482,21 @@ SERVER_FAILED = _define(
     log=str,
     lines=str,
 )
+LOG_FILE_UNREADABLE = _define(
+    "B114",
+    "log file that cannot be read",
+    "This file of events cannot be read: {reason}.",
+    "Files of events are JSON Lines (`.jsonl`), one event a line, or Parquet with a column `event`.",
+    reason=str,
+)
+MALFORMED_LINE = _define(
+    "B201",
+    "line that is no event",
+    "This line is no event and is passed over: {reason}.",
+    "An event is one JSON object in one line, with `type` and, to be selected by time, `siturecv` or `time`.",
+    severity=Severity.WARNING,
+    reason=str,
+)
 CREDENTIALS_UNUSABLE = _define(
     "B111",
     "credentials that cannot be used",
