@@ -59,8 +59,8 @@ def test_an_event_reaches_who_wants_it_and_nobody_else(zones: Zones) -> None:
             high = desk.events("Level", where="level > 5")
             alarms = await desk.register_for_events("Alarm")
             first = asyncio.ensure_future(anext(high))
-            await eventually(lambda: len(desk._registrations) == 2)
-            await next(iter(desk._registrations.values())).installing.wait(5)
+            await eventually(lambda: len(desk._subscriptions.registrations) == 2)
+            await next(iter(desk._subscriptions.registrations.values())).installing.wait(5)
             await asyncio.sleep(0.2)
             for level in (1.0, 7.5, 3.0, 9.0):
                 receipt = await pump.publish_event("Level", tank="a", level=level)
@@ -73,7 +73,7 @@ def test_an_event_reaches_who_wants_it_and_nobody_else(zones: Zones) -> None:
             assert levels(await take(high, 1)) == [9.0]
             assert len(alarms.buffer) == 0
             await high.aclose()  # type: ignore[attr-defined]
-            assert set(desk._registrations) == {alarms.name}
+            assert set(desk._subscriptions.registrations) == {alarms.name}
 
     run(main())
 
@@ -129,7 +129,7 @@ def test_a_listener_is_called_and_may_fail(zones: Zones, caplog: pytest.LogCaptu
             assert (plain, asynchronous) == ([1, 2, 3], [2, 3])
             assert (listener.called, listener.failed, listener.error) == (3, 1, "ValueError: two is too much")
             await desk.remove_listener(listener)
-            assert len(desk._registrations) == 1
+            assert len(desk._subscriptions.registrations) == 1
 
     run(main())
     assert "two is too much" in caplog.text
@@ -149,14 +149,16 @@ def test_what_is_registered_the_same_is_registered_once(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("desk") as desk:
             first = await desk.register_for_events("Level", where="level > 5", durable="board")
-            asked = desk._requests
+            asked = desk._session._requests
             assert await desk.register_for_events("Level", where="level > 5", durable="board") is first
-            assert desk._requests == asked
+            assert desk._session._requests == asked
             await desk.register_for_events("Level", "Alarm", durable="both")
             await desk.unregister_for_events("Level")
-            assert {each.name: each.types for each in desk._registrations.values()} == {"both": ("Alarm",)}
+            assert {each.name: each.types for each in desk._subscriptions.registrations.values()} == {
+                "both": ("Alarm",)
+            }
             await desk.unregister_all_events()
-            assert desk._registrations == {}
+            assert desk._subscriptions.registrations == {}
             await eventually(lambda: zone.registry.current().subscriptions == {})
 
     run(main())
@@ -341,7 +343,7 @@ def test_a_second_connection_takes_over_and_the_first_stops_with_a_clear_error(z
         async with zones() as zone, zone.connect("desk") as first:
             events = first.events("Level")
             step = asyncio.ensure_future(anext(events))
-            await eventually(lambda: len(first._registrations) == 1)
+            await eventually(lambda: len(first._subscriptions.registrations) == 1)
             async with zone.connect("desk") as second:
                 with pytest.raises(SituError) as error:
                     async with asyncio.timeout(10):
@@ -480,7 +482,7 @@ def test_history_comes_first_and_then_what_comes_without_gap_or_repeat(zones: Zo
             await publishing
             for reader in readers:
                 await nothing_more(reader, within=0.2)
-            assert all(each.dropped == 0 for each in desk._registrations.values())
+            assert all(each.dropped == 0 for each in desk._subscriptions.registrations.values())
 
     run(main())
 

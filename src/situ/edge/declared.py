@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from situ.catalogue import NOT_INSTALLED
 from situ.edge.event import Event
@@ -45,13 +44,6 @@ class Installing:
         except TimeoutError:
             return False
         return True
-
-    async def require(self, what: str, name: str, within: timedelta | float) -> None:
-        """R012 if it is not installed within this time; it stays accepted."""
-        seconds = within.total_seconds() if isinstance(within, timedelta) else within
-        if not await self.wait(seconds):
-            missing = f": {', '.join(self.missing)}" if self.missing else ""
-            raise SituError(NOT_INSTALLED(what=what, name=name, seconds=f"{seconds:g}", missing=missing))
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +101,12 @@ class Registration:
     @property
     def repeats(self) -> int:
         return self.consumer.repeats if self.consumer is not None else 0
+
+    async def require(self, seconds: float) -> None:
+        """R012 if it is not installed within this time; it stays accepted."""
+        if not await self.installing.wait(seconds):
+            missing = f": {', '.join(self.installing.missing)}" if self.installing.missing else ""
+            raise SituError(NOT_INSTALLED(what="subscription", name=self.id, seconds=f"{seconds:g}", missing=missing))
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self.streaming(self)

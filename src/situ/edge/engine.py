@@ -99,7 +99,12 @@ class EdgeEngine:
     # ── beginning and end ──
 
     async def start(self) -> None:
-        """Load what is in force, route what a process before this one left, then take messages."""
+        """Load what is in force, route what a process before this one left, then take messages.
+
+        After a failure it may be started again: what it had in hand is in the log, behind the cursor.
+        """
+        await self._end_work()
+        self._delivering.clear()
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
         deployment = await fetch_deployment(self._bus)
@@ -122,18 +127,20 @@ class EdgeEngine:
         """Route what is in the log, and end."""
         if not self._tasks:
             return
-        routing, *others = self._tasks
         self._logged.put_nowait(None)
-        await asyncio.gather(routing, return_exceptions=True)
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        self._tasks = []
+        await asyncio.gather(self._tasks[0], return_exceptions=True)
         await self._settle(everything=True)
         self._cursor.save()
-        await self._stack.aclose()
+        await self._end_work()
         if self._failed is not None and not self._failed.done():
             self._failed.set_result(None)
+
+    async def _end_work(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self._stack.aclose()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or self._failed is None or self._failed.done():

@@ -160,3 +160,6 @@ class Durable:
                 yield event
             after, more, again = page.after_pos, page.more, False
             self._seen.note_history(after, done=not more)
+
+    def close(self) -> None:
+        self._seen.close()

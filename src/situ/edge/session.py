@@ -74,6 +74,12 @@ class Session:
         self._reconnecting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._closing = False
+        self._requests = 0
+
+    def request(self) -> int:
+        """The number of the next request."""
+        self._requests += 1
+        return self._requests
 
     @property
     def ready(self) -> bool:
@@ -121,6 +127,8 @@ class Session:
 
     async def ask(self, message: FromClient, *, timeout: float = 30.0) -> FromRouter:
         """The router's answer, over lost connections; what it refuses is raised."""
+        if self.error is not None:
+            raise self.error
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         attempt = 0

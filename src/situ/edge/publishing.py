@@ -1,0 +1,182 @@
+"""What a node publishes: its advertisements, and events under them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
+from situ.edge.client_files import ClientFiles
+from situ.edge.declared import Advertisement, Installing
+from situ.edge.naming import name_of_type
+from situ.edge.sending import Receipt, Sender
+from situ.edge.session import Session
+from situ.errors import SituError
+from situ.event.encode import print_percent
+from situ.event.ingress import own_source
+from situ.overlay.messages import AdAck, Advertise, Describe, DescribeAck, Description, Unadvertise
+
+_log = logging.getLogger("situ.client")
+_encode = msgspec.json.Encoder().encode
+
+
+class Publications:
+    """Advertisements and events of one client."""
+
+    def __init__(self, session: Session, sender: Sender, files: ClientFiles) -> None:
+        self.client = session.client
+        self.duplicates = 0
+        """Events whose id was published before."""
+        self.ads: dict[str, Advertisement] = {}
+        self._session = session
+        self._sender = sender
+        self._ids = files.ids
+        self._ad_of: dict[str, Advertisement] = {}
+        """Type → the advertisement its events go under when none is named."""
+        self._types: dict[str, Description] = {}
+        self._turn = asyncio.Lock()
+
+    # ── advertisements ──
+
+    async def advertise(self, type: str, name: str | None) -> Advertisement:
+        name = name or name_of_type(type)
+        known = self.ads.get(name)
+        if known is not None and known.type == type:
+            return known
+        answer = await self._session.ask(Advertise(req=self._session.request(), ad=name, type=type))
+        assert isinstance(answer, AdAck)
+        made = Advertisement(self.client, name, type, Installing())
+        made.installing.told(answer.state, answer.version, answer.missing)
+        self.ads[name] = made
+        self._ad_of.clear()
+        return made
+
+    async def unadvertise(self, ad: Advertisement | str) -> None:
+        name = ad if isinstance(ad, str) else ad.name
+        await self._sender.flush()
+        await self._session.ask(Unadvertise(req=self._session.request(), ad=name))
+        self.ads.pop(name, None)
+        self._ad_of.clear()
+
+    def listed(self) -> dict[str, str]:
+        """What this node advertises itself."""
+        return {each.name: each.type for each in self.ads.values() if each.mine}
+
+    def known(self, ads: Mapping[str, str]) -> None:
+        """What is advertised for this client, by itself or in the project."""
+        for name, type in ads.items():
+            if name not in self.ads:
+                self.ads[name] = Advertisement(self.client, name, type, Installing(installed=True), mine=False)
+        self._ad_of.clear()
+
+    def told(self, message: AdAck) -> None:
+        if message.ad in self.ads:
+            self.ads[message.ad].installing.told(message.state, message.version, message.missing)
+
+    def stored(self, ids: list[str]) -> None:
+        """Events that the application gave these ids are stored."""
+        for id in ids:
+            self._ids.add(id)
+        self._ids.flush()
+
+    # ── events ──
+
+    async def publish(
+        self,
+        type: str,
+        data: Mapping[str, Any],
+        *,
+        ad: Advertisement | str | None,
+        id: str | None,
+        time: datetime | str | None,
+        source: str | None,
+        confidence: float | None,
+    ) -> Receipt:
+        under = self._ad_of.get(type) if ad is None else None
+        if under is None:
+            under = await self._advertisement(type, ad)
+        if not under.held:
+            await self._hold(under)
+        if id is not None:
+            if id in self._ids:
+                self.duplicates += 1
+                return Receipt("", id, None)
+            self._ids.expect(id)
+        event: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": id,
+            "source": self.client if source is None else own_source(source, self.client),
+            "type": type,
+        }
+        if time is not None:
+            event["time"] = time
+        if confidence is not None:
+            event["confidence"] = print_percent(float(confidence))
+        event["situad"] = under.id
+        event["data"] = data
+        incarnation = self._sender.incarnation
+
+        def text(seq: int) -> bytes:
+            if id is None:
+                event["id"] = f"{incarnation}-{seq}"
+            return _encode(event)
+
+        try:
+            return await self._sender.put(text, id)
+        except BaseException:
+            if id is not None:
+                self._ids.discard(id)
+            raise
+
+    async def _advertisement(self, type: str, ad: Advertisement | str | None) -> Advertisement:
+        if ad is not None:
+            return await self._named(type, ad)
+        async with self._turn:
+            if type in self._ad_of:
+                return self._ad_of[type]
+            fitting = [each for each in self.ads.values() if each.type == type]
+            if not fitting and self.ads:
+                above = (await self._described(type)).above
+                fitting = [each for each in self.ads.values() if each.type in above]
+            if len(fitting) > 1:
+                names = ", ".join(f"`{each.name}`" for each in fitting)
+                reason = f"has several advertisements for `{type}`: {names}"
+                remedy = f'Say which one: `publish_event(…, ad="{fitting[0].name}")`.'
+                raise SituError(NO_SUCH_DECLARATION(client=self.client, reason=reason, remedy=remedy))
+            found = fitting[0] if fitting else await self.advertise(type, None)
+            self._ad_of[type] = found
+            return found
+
+    async def _named(self, type: str, ad: Advertisement | str) -> Advertisement:
+        name = ad if isinstance(ad, str) else ad.name
+        found = self.ads.get(name.removeprefix(f"{self.client}/"))
+        if found is None:
+            reason = f"has no advertisement `{name}`"
+            remedy = "Make it with `advertise`, or leave `ad` out."
+            raise SituError(NO_SUCH_DECLARATION(client=self.client, reason=reason, remedy=remedy))
+        if type != found.type and found.type not in (await self._described(type)).above:
+            raise SituError(NOT_AS_ADVERTISED(type=type, ad=found.id, advertised=found.type))
+        return found
+
+    async def _hold(self, under: Advertisement) -> None:
+        """Who subscribes already must not miss the first event; but nobody waits for ever."""
+        if not await under.installing.wait(self._session.terms.install_timeout):
+            _log.warning("%s is not installed everywhere yet; publishing under it all the same", under.id)
+        under.held = True
+
+    # ── types ──
+
+    async def describe(self, types: tuple[str, ...]) -> Mapping[str, Description]:
+        answer = await self._session.ask(Describe(req=self._session.request(), types=types))
+        assert isinstance(answer, DescribeAck)
+        return answer.types
+
+    async def _described(self, type: str) -> Description:
+        if type not in self._types:
+            self._types.update(await self.describe((type,)))
+        return self._types.get(type) or Description(event=False)

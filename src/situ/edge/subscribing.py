@@ -1,0 +1,223 @@
+"""What flows to a node: its registrations, and the streams of their events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from datetime import datetime, timedelta
+from weakref import WeakSet
+
+import msgspec
+
+from situ.bus.interface import Bus
+from situ.bus.names import consumer_of
+from situ.catalogue import NOT_AVAILABLE
+from situ.edge.client_files import ClientFiles
+from situ.edge.declared import Installing, Registration
+from situ.edge.event import read_events
+from situ.edge.receiving import Durable, Page, Stream, history_then_live, live
+from situ.edge.session import Session
+from situ.edge.since import begins
+from situ.errors import SituError
+from situ.event.message import Message
+from situ.overlay.messages import History, HistoryAck, SubAck, Subscribe, Unsubscribe, Wanted
+
+Since = str | datetime | timedelta | None
+
+_log = logging.getLogger("situ.client")
+
+
+class Subscriptions:
+    """The registrations of one client."""
+
+    def __init__(self, bus: Bus, session: Session, files: ClientFiles) -> None:
+        self.client = session.client
+        self.registrations: dict[str, Registration] = {}
+        self._bus = bus
+        self._session = session
+        self._files = files
+        self._known: Mapping[str, Wanted] = {}
+        """Subscriptions of this client that stand in the project, or are left from an earlier life."""
+        self._streams: WeakSet[Stream] = WeakSet()
+        self._turn = asyncio.Lock()
+        self._made_up = 0
+        self._closed = False
+
+    # ── registering ──
+
+    async def register(self, types: tuple[str, ...], where: str, durable: str | None, since: Since) -> Registration:
+        """The registration, accepted; the same as before if it is asked for again."""
+        async with self._turn:
+            return await self._register(tuple(sorted(set(types))), where, durable, since)
+
+    async def _register(self, types: tuple[str, ...], where: str, durable: str | None, since: Since) -> Registration:
+        if durable is None:
+            self._made_up += 1
+            name = f"live-{self._session.number}-{self._made_up}"
+        else:
+            name = durable
+        known, declared = self.registrations.get(name), self._known.get(name)
+        if not types and declared is not None:
+            types, where = declared.types, declared.filter
+        if known is not None and (known.types, known.where) == (types, where):
+            return known
+        made = known or Registration(self.client, name, types, where, durable is not None)
+        made.types, made.where, made.installing = types, where, Installing()
+        made.mine = declared is None or (declared.types, declared.filter) != (types, where)
+        made.streaming = self.stream
+        if since is not None:
+            made.pages = self._pages(name, begins(since))
+        # Known before it is asked for: events may come before the answer does.
+        self.registrations[name] = made
+        try:
+            answer = await self._subscribe(made, types)
+        except BaseException:
+            if known is None:
+                self.registrations.pop(name, None)
+            raise
+        made.installing.told(answer.state, answer.version, answer.missing)
+        if made.durable and made.consumer is None:
+            made.consumer = Durable(self._bus, self.client, consumer_of(made.id), self._files.seen(name))
+        return made
+
+    async def _subscribe(self, registration: Registration, types: tuple[str, ...]) -> SubAck:
+        message = Subscribe(
+            req=self._session.request(),
+            sub=registration.name,
+            types=types,
+            filter=registration.where,
+            durable=registration.durable,
+        )
+        answer = await self._session.ask(message)
+        assert isinstance(answer, SubAck)
+        return answer
+
+    async def drop_types(self, types: set[str]) -> None:
+        """Have these types flow no more, unless a listener needs them."""
+        for registration in tuple(self.registrations.values()):
+            left = tuple(each for each in registration.types if each not in types)
+            if registration.listeners or left == registration.types:
+                continue
+            if left:
+                await self._subscribe(registration, left)
+                registration.types = left
+            else:
+                await self.drop(registration)
+
+    async def drop(self, registration: Registration) -> None:
+        """Have nothing of this registration flow any more."""
+        self.registrations.pop(registration.name, None)
+        registration.buffer.end()
+        if registration.mine and self._session.error is None:
+            await self._session.ask(Unsubscribe(req=self._session.request(), sub=registration.name))
+        if registration.consumer is not None:
+            registration.consumer.close()
+            self._files.forget(registration.name)
+
+    # ── streams ──
+
+    def events(
+        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, limit: int | None
+    ) -> Stream:
+        """A stream of its own, registered at its first step; a volatile one is dropped at its end."""
+        stream = self._events(types, where, durable, since, limit)
+        self._streams.add(stream)
+        return stream
+
+    async def _events(
+        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, limit: int | None
+    ) -> Stream:
+        registration = await self.register(types, where, durable, since)
+        try:
+            await registration.require(self._session.terms.install_timeout)
+            given = 0
+            async with aclosing(self.stream(registration, limit)) as events:
+                async for event in events:
+                    yield event
+                    given += 1
+                    if given == limit and not registration.durable:
+                        break
+        finally:
+            if durable is None and registration.name in self.registrations and not self._closed:
+                await self.drop(registration)
+
+    async def stream(self, registration: Registration, limit: int | None = None) -> Stream:
+        """The events of a registration; one reader at a time."""
+        if registration.reading:
+            remedy = "End the other loop or listener first, or register under a name of its own."
+            raise SituError(NOT_AVAILABLE(what=f"A second reader of `{registration.id}`", remedy=remedy))
+        registration.reading = True
+        try:
+            await registration.installing.wait(None)
+            if registration.consumer is not None:
+                events = registration.consumer.stream(registration.pages, limit)
+            elif registration.pages is not None:
+                events = history_then_live(registration.pages, registration.buffer)
+            else:
+                events = live(registration.buffer)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+            if self._session.error is not None:
+                raise self._session.error
+        finally:
+            registration.reading = False
+
+    def _pages(self, name: str, since: int) -> Page:
+        async def page(after: int | None) -> HistoryAck:
+            begin = since if after is None else None
+            message = History(req=self._session.request(), sub=name, after_pos=after, since=begin)
+            answer = await self._session.ask(message)
+            assert isinstance(answer, HistoryAck)
+            return answer
+
+        return page
+
+    # ── what the session tells ──
+
+    def listed(self) -> dict[str, Wanted]:
+        """What this node asks for itself."""
+        return {
+            each.name: Wanted(types=each.types, filter=each.where, durable=each.durable)
+            for each in self.registrations.values()
+            if each.mine
+        }
+
+    def known(self, subs: Mapping[str, Wanted]) -> None:
+        """What is declared for this client, by itself or in the project."""
+        self._known = dict(subs)
+
+    def told(self, message: SubAck) -> None:
+        if message.sub in self.registrations:
+            self.registrations[message.sub].installing.told(message.state, message.version, message.missing)
+
+    def came(self, message: Message) -> None:
+        """A delivery of volatile events."""
+        try:
+            events = read_events(message.body)
+        except msgspec.DecodeError as error:
+            _log.warning("%s: a delivery cannot be read: %s", self.client, error)
+            return
+        registrations = self.registrations
+        for event in events:
+            for name in event.subscriptions.split(","):
+                registration = registrations.get(name)
+                if registration is not None:
+                    registration.buffer.put(event)
+
+    def over(self) -> None:
+        """The session is over: who waits for events is told."""
+        for registration in self.registrations.values():
+            registration.buffer.end()
+
+    async def close(self) -> None:
+        self._closed = True
+        self.over()
+        for stream in tuple(self._streams):
+            with suppress(RuntimeError):  # somebody waits in it: he is told that there is nothing more
+                await stream.aclose()
+        for registration in self.registrations.values():
+            if registration.consumer is not None:
+                registration.consumer.close()
