@@ -24,11 +24,18 @@ from situ.settings import Settings
 from tests.e2e.conftest import Ran, Situ
 
 
+@pytest.fixture(scope="module")
+def example(situ: Situ, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example") / "project"
+    assert situ("init", folder).code == 0
+    assert situ("apply", "--quiet", cwd=folder).code == 0
+    return folder
+
+
 @pytest.fixture
-def applied(situ: Situ, project: Path) -> Path:
+def applied(example: Path, tmp_path: Path) -> Path:
     """A new project, applied once."""
-    assert situ("apply", "--quiet", cwd=project).code == 0
-    return project
+    return Path(shutil.copytree(example, tmp_path / "applied"))
 
 
 def hot(situ: Situ, project: Path, command: str = "add", where: str = "temperature > 30 °C") -> Ran:
