@@ -1,0 +1,65 @@
+"""The sensors of the building: people walk through it, and what readers, cameras and doors notice is published.
+
+    python programs/sensors.py --for 60 --rate 200
+
+Every reader and camera is a client of its own, as `clients/sensors.yaml` declares them. Some of what they send is
+broken on purpose: see `situ dead-letters list`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import situ
+from situ.edge.node import Node
+from situ.errors import SituError
+from situ.testing.building import load_building, simulate
+
+PROJECT = Path(__file__).parents[1]
+TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate", "Sighting")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--rate", type=float, default=200.0, metavar="EVENTS", help="about so many a second")
+    parser.add_argument("--broken", type=float, default=0.002, metavar="FRACTION", help="of the events")
+    options = parser.parse_args()
+    simulation = simulate(
+        load_building(PROJECT),
+        start=datetime.now(UTC),
+        duration=timedelta(seconds=options.seconds),
+        rate=options.rate,
+        types=TYPES,
+        malformed=options.broken,
+    )
+    loop = asyncio.get_running_loop()
+    begin, published = loop.time(), 0
+    async with AsyncExitStack() as stack:
+        nodes: dict[str, Node] = {}
+        for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250)):
+            await asyncio.sleep(begin + arrivals[0] / 1e6 - loop.time())
+            for line in lines.splitlines():
+                try:
+                    event = json.loads(line)
+                    type, source, data = event["type"], event["source"], event["data"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # so broken that no client library would have sent it
+                client = source.partition("/")[0]
+                if client not in nodes:
+                    nodes[client] = await stack.enter_async_context(situ.connect(PROJECT, client=client))
+                try:
+                    await nodes[client].publish_event(type, data, source=source, time=event.get("time"))
+                    published += 1
+                except SituError as error:
+                    print(f"{client}: {error}")
+    print(f"{published:,} events published by {len(nodes)} clients")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
