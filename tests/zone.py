@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from situ.subscription.routing import compile_routing
-
 from situ.bus.address import Address
 from situ.bus.blocking import BlockingBus
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
@@ -35,6 +33,7 @@ from situ.event.message import (
 from situ.event.row import Row
 from situ.project.check import check_folder
 from situ.subscription.model import Subscription
+from situ.subscription.routing import compile_routing
 from tests.nats_server import NatsServer, nats_server
 from tests.project_files import write
 
@@ -127,7 +126,7 @@ def deployment_of(
 ) -> Deployment:
     """What a project with these types declares, with three publishers and these subscriptions."""
     advertised = "{advertisements: {readings: {type: Reading}, alarms: {type: Alarm}}}"
-    clients = "".join(f"  press-{number}: {advertised}\n" for number in range(1, 5))
+    clients = "".join(f"  press-{number}: {advertised}\n" for number in range(1, 9))
     write(
         folder,
         {
