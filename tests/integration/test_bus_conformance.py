@@ -401,6 +401,27 @@ def test_groups_of_a_consumer_can_change(on) -> None:  # type: ignore[no-untyped
     on(work)
 
 
+def test_a_later_consumer_does_not_get_what_an_earlier_one_waits_for(on) -> None:  # type: ignore[no-untyped-def]
+    async def work(bus: Bus, names: Names) -> None:
+        await bus.ensure_consumer("a_x", ["g1"])
+        await outgoing(bus, names, "g1", b"1", b"2", b"3")
+        await bus.ensure_consumer("b_x", ["g1"])
+        await bus.ensure_consumer("c_x", [])
+        await outgoing(bus, names, "g1", b"4", b"5")
+        for name, expected in (("a_x", [b"1", b"2", b"3", b"4", b"5"]), ("b_x", [b"4", b"5"])):
+            for redelivered in (False, True):
+                consumption = await bus.consume(name)
+                got = await take(aiter(consumption), len(expected))
+                assert [m.body for m in got] == expected
+                assert {m.redelivered for m in got} == {redelivered}
+                await consumption.close()
+        states = {state.name: state for state in await bus.consumers()}
+        assert [state.groups for state in states.values()] == [("g1",), ("g1",), ()]
+        assert (states["c_x"].waiting, states["b_x"].unacknowledged, states["a_x"].acknowledged) == (0, 2, 0)
+
+    on(work)
+
+
 def test_nobody_reads_as_a_consumer_that_is_not_there(on) -> None:  # type: ignore[no-untyped-def]
     async def work(bus: Bus, names: Names) -> None:
         with pytest.raises(SituError) as refused:

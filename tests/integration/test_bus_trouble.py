@@ -193,6 +193,28 @@ def test_something_else_on_the_port_is_no_bus() -> None:
     asyncio.run(main())
 
 
+def test_a_server_that_is_too_old_is_told() -> None:
+    async def main() -> str:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b'INFO {"version":"2.9.25","max_payload":1048576,"headers":true}\r\n')
+            with suppress(OSError):
+                while line := await reader.readline():
+                    if line.startswith(b"PING"):
+                        writer.write(b"PONG\r\n")
+                writer.close()
+                await writer.wait_closed()
+
+        old = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = old.sockets[0].getsockname()[1]
+        async with old:
+            with pytest.raises(SituError, match=r"2\.9\.25") as failed:
+                await open_bus(Address(zone="main", servers=(f"nats://127.0.0.1:{port}",)), name="test", timeout=5)
+            await asyncio.sleep(0.05)
+        return failed.value.code
+
+    assert asyncio.run(main()) == "B110"
+
+
 def test_a_wrong_token_is_refused_at_once(server: NatsServer, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("wrong")
     with pytest.raises(SituError) as failed:

@@ -116,9 +116,9 @@ class BlockingBus:
                 self._messages -= 1
                 self._size -= len(message.body)
                 self._room.notify_all()
-            if stored.cancelled():
-                future.cancel()
-            elif (error := stored.exception()) is not None:
+            if not future.set_running_or_notify_cancel():
+                return
+            if (error := stored.exception()) is not None:
                 future.set_exception(error)
             else:
                 future.set_result(stored.result())

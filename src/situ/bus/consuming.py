@@ -15,7 +15,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,17 +24,18 @@ from nats.aio.msg import Msg
 
 from situ.bus.interface import ConsumerState
 from situ.bus.link import Link, Listening
-from situ.bus.names import Names
+from situ.bus.names import MIXED, Names
 from situ.bus.reading import failure, read
 from situ.bus.streams import nanoseconds
-from situ.catalogue import NOT_ON_BUS
+from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.errors import SituError
 from situ.event.message import Stored
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0
 _SILENCE = 2 * _EXPIRES
-_STATUS_OF_SERVER = ("Nats-Pending-Messages", "Nats-Pending-Bytes")
+_PAUSE = 0.1
+_AWAY = (BUS_UNREACHABLE.code, NO_ANSWER.code)
 
 
 def configuration(name: str, subjects: Sequence[str]) -> dict[str, Any]:
@@ -59,7 +60,8 @@ class Consumers:
         self._stream = names.out_stream
 
     async def ensure(self, name: str, groups: Sequence[str]) -> None:
-        subjects = sorted({self._names.out(group) for group in groups})
+        # Without a filter it would get everything: who has no groups waits for a group that there is not.
+        subjects = sorted({self._names.out(group) for group in groups or (MIXED,)})
         request = {"stream_name": self._stream, "action": "", "config": configuration(name, subjects)}
         answer = await self._link.ask_server(f"CONSUMER.CREATE.{self._stream}.{name}", request)
         if "error" in answer:
@@ -90,7 +92,7 @@ class Consumers:
     def _state(self, info: dict[str, Any]) -> ConsumerState:
         return ConsumerState(
             name=info["name"],
-            groups=tuple(self._names.group_of(subject) for subject in subjects_of(info)),
+            groups=tuple(g for subject in subjects_of(info) if (g := self._names.group_of(subject)) != MIXED),
             acknowledged=info["ack_floor"]["stream_seq"],
             waiting=info["num_pending"],
             unacknowledged=info["num_ack_pending"],
@@ -135,6 +137,8 @@ class NatsConsumption:
         self._unacknowledged: deque[_Given] = deque()
         self._seen = 0  # the last sequence given to the reader
         self._number = 0
+        self._attached = False
+        self._again = 0  # up to this sequence, messages were handed to another reader before
         self._acknowledged: _Given | None = None
         self._closed = False
 
@@ -148,46 +152,56 @@ class NatsConsumption:
         self._wake.set()
 
     async def __aiter__(self) -> AsyncIterator[Stored]:
-        session = 0
         while not self._closed:
             down = self._link.down
-            session += 1
-            async for message in self._handed_out(first=session == 1):
-                yield message
-            while not self._closed and not down.is_set():  # type: ignore[redundant-expr] # closed while it yielded
-                await self._ask()
-                arrived = await self._next(down)
-                if arrived is None:
-                    break  # silence: look at the marks again
-                given = self._take(arrived)
-                if given is None:
-                    continue
-                if given.number != self._number + 1:
-                    break  # one was handed to nobody: read it from the stream
-                self._note(given)
-                yield given.message
+            try:
+                async for message in self._handed_out():
+                    yield message
+                async for message in self._new(down):
+                    yield message
+            except SituError as error:
+                if error.code not in _AWAY:
+                    raise
+                await asyncio.sleep(_PAUSE)  # a reader waits for its bus however long it is away
             self._requests.clear()
             self._inbox_drained()
+
+    async def _new(self, down: asyncio.Event) -> AsyncIterator[Stored]:
+        """What comes, until there is reason to look at the marks again."""
+        while not self._closed and not down.is_set():
+            await self._ask()
+            arrived = await self._next(down)
+            if arrived is None:
+                return  # silence
+            given = self._take(arrived)
+            if given is not None:
+                if given.number != self._number + 1:
+                    return  # one was handed to nobody: it is read from the stream
+                self._note(given)
+                yield given.message
+            elif not self._requests and self._came.empty():
+                return  # nothing came for as long as a request lasts
 
     def _inbox_drained(self) -> None:
         """What still arrives for old requests lies below the mark and is read from the stream instead."""
         while not self._came.empty():
             self._came.get_nowait()
 
-    async def _handed_out(self, *, first: bool) -> AsyncIterator[Stored]:
+    async def _handed_out(self) -> AsyncIterator[Stored]:
         """What the server has handed out, but this reader not got or not acknowledged, in order."""
         await self._repeat_acknowledgement()
         info = await self._consumers.info(self._name)
         floor, handed = info["ack_floor"], info["delivered"]
-        if first:
-            self._seen, self._number = floor["stream_seq"], floor["consumer_seq"]
+        if not self._attached:
+            self._attached = True
+            self._seen, self._number, self._again = floor["stream_seq"], floor["consumer_seq"], handed["stream_seq"]
         if handed["stream_seq"] > self._seen:
             messages = read(self._link, self._stream, self._seen + 1, handed["stream_seq"], subjects_of(info), 100)
             async with aclosing(messages) as found:
                 async for message in found:
                     number = handed["consumer_seq"] if message.seq == handed["stream_seq"] else self._number + 1
-                    if first:
-                        message = _redelivered(message)
+                    if message.seq <= self._again:
+                        message = replace(message, redelivered=True)
                     acknowledges = f"$JS.ACK.{self._stream}.{self._name}.1.{message.seq}.{number}.0.0"
                     await self._room()
                     self._note(_Given(message, acknowledges, number))
@@ -280,14 +294,3 @@ class NatsConsumption:
             self._link.on_up.remove(self._wake.set)
             await self._listening.close()
             self._listening = None
-
-
-def _redelivered(message: Stored) -> Stored:
-    return Stored(
-        seq=message.seq,
-        subject=message.subject,
-        body=message.body,
-        headers=message.headers,
-        at=message.at,
-        redelivered=True,
-    )

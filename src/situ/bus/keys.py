@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from situ.bus.interface import Entry
 from situ.bus.link import Link
 from situ.bus.reading import failure, read, state_of, stored
-from situ.catalogue import NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
+from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
 from situ.errors import SituError
 from situ.event.message import Stored
 
@@ -84,13 +84,17 @@ class Keys:
             seen, first = 0, True
             while True:
                 changed.clear()
-                async with aclosing(read(self._link, stream, seen + 1, None, (subject,))) as messages:
-                    async for message in messages:
-                        seen = message.seq
-                        entry = _entry(bucket, message)
-                        if entry.value is not None or not first:
-                            yield entry
-                first = False
+                try:
+                    async with aclosing(read(self._link, stream, seen + 1, None, (subject,))) as messages:
+                        async for message in messages:
+                            seen = message.seq
+                            entry = _entry(bucket, message)
+                            if entry.value is not None or not first:
+                                yield entry
+                    first = False
+                except SituError as error:
+                    if error.code not in (BUS_UNREACHABLE.code, NO_ANSWER.code):
+                        raise  # but a watcher waits for its bus however long it is away
                 # Listeners hear of a value an instant before it is stored, and of values that are refused.
                 await _wait(changed, _LOOK_AGAIN)
                 if changed.is_set():

@@ -30,6 +30,7 @@ Receive = Callable[[Msg], None]
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 _REFUSED = ("authorization violation", "authentication", "user authentication")
 _UNLIMITED = 0
+_OLDEST = (2, 11)
 NO_RESPONDERS = "503"
 
 
@@ -115,6 +116,7 @@ class Link:
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def _open(self) -> None:
+        secrets = admission(self.address)
         client = Client()
         down = asyncio.Event()
         errors: list[Exception] = []
@@ -140,15 +142,16 @@ class Link:
                 error_cb=note,
                 closed_cb=lost,
                 flusher_queue_size=4096,
-                **admission(self.address),
+                **secrets,
             )
+            self._check_version(client)
             for listening in tuple(self._listening):
                 await listening.start(client)
             await client.flush()
         except (OSError, nats.errors.Error, TimeoutError) as error:
             await _discard(client)
             raise (errors[-1] if isinstance(error, nats.errors.NoServersError) and errors else error) from error
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, SituError):
             await _discard(client)
             raise
         self.max_payload = client.max_payload
@@ -176,6 +179,13 @@ class Link:
                     self._note(error)
                 await asyncio.sleep(wait * random.uniform(0.7, 1.3))
                 wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _check_version(self, client: Client) -> None:
+        version = client.connected_server_version
+        if (version.major, version.minor) < _OLDEST:
+            found, oldest = repr(version).strip("<>"), ".".join(map(str, _OLDEST))
+            reason = f"{found} is too old, streams can be read in batches since {oldest}"
+            raise SituError(BUS_FAILED(what="serve us", reason=reason))
 
     def _note(self, error: Exception) -> None:
         if isinstance(error, OSError) and error.strerror:

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from situ.bus.interface import Ack, ConsumerState, Entry, Handler, StreamState
 from situ.bus.memory_stream import MemoryConsumer, MemoryStream, fits
-from situ.bus.names import Names
+from situ.bus.names import MIXED, Names
 from situ.bus.streams import configurations
 from situ.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
 from situ.errors import SituError
@@ -131,7 +131,8 @@ class MemoryBus:
     # ── durable consumers ──
 
     async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
-        self._stream(self.names.out_stream).ensure(name, groups, {self.names.out(group) for group in groups})
+        subjects = {self.names.out(group) for group in groups or (MIXED,)}
+        self._stream(self.names.out_stream).ensure(name, groups, subjects)
 
     async def drop_consumer(self, name: str) -> None:
         self._stream(self.names.out_stream).drop(name)
