@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from situ.bus.embedded import EmbeddedServer, find_program
 from situ.bus.folder_lock import FolderLock, read_lock
 from situ.bus.nats import open_bus
 from situ.errors import SituError
+from situ.event.message import Message
 from situ.settings import Settings
 
 SETTINGS = Settings(name="test")
@@ -89,6 +91,27 @@ def test_a_killed_server_comes_back_on_its_port(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert back == [1]
+
+
+def test_a_server_that_could_not_write_is_started_again_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with EmbeddedServer(tmp_path, SETTINGS) as server:
+            bus = await open_bus(server.address, name="test")
+            await bus.prepare(SETTINGS)
+            assert server.pid is not None
+            # As on a full disk: files of this process cannot grow beyond this; the next process has no such limit.
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+            bodies = [bytes([n]) * 300_000 for n in range(6)]
+            futures = [await bus.store(Message(subject="situ.main.raw.r1.0", body=body)) for body in bodies]
+            assert [ack.seq for ack in await asyncio.gather(*futures)] == [1, 2, 3, 4, 5, 6]
+            assert [message.body for message in [m async for m in bus.read("IN_main", 1)]] == bodies
+            assert server.restarts == 1
+            await bus.close()
+
+    asyncio.run(main())
+    assert "the disk may be full" in caplog.text
 
 
 RUN = """

@@ -39,6 +39,8 @@ _START, _STOP = 60.0, 10.0  # seconds; a large store takes a while to be read
 _FIRST_WAIT, _LONGEST_WAIT, _STABLE = 0.1, 10.0, 30.0
 _PR_SET_PDEATHSIG = 1
 _LINES = 3
+_LOOK, _MOST_LOG = 1.0, 1024 * 1024
+_UNWRITABLE = "cannot write to its store; the disk may be full"
 
 _CONFIGURATION = """\
 # Written at every start; changes are lost.
@@ -71,6 +73,7 @@ class EmbeddedServer:
         self._supervisor: asyncio.Task[None] | None = None
         self._stopping = False
         self._started = 0.0
+        self._read = 0  # of its log
         self.port = 0
         self.restarts = 0
         self.trouble = ""
@@ -149,7 +152,7 @@ class EmbeddedServer:
             most=_MOST,
         )
         _write_secret(home / "server.conf", text)
-        start = log.stat().st_size if log.exists() else 0
+        start = self._read = log.stat().st_size if log.exists() else 0
         with log.open("ab") as errors:
             self._process = await asyncio.create_subprocess_exec(
                 program,
@@ -181,9 +184,7 @@ class EmbeddedServer:
     async def _supervise(self, program: str) -> None:
         wait = _FIRST_WAIT
         while True:
-            assert self._process is not None
-            code = await self._process.wait()
-            self.trouble = f"the embedded bus ended with exit code {code}"
+            self.trouble = await self._end_of_server()
             _log.warning("%s; starting it again", self.trouble)
             while True:
                 wait = _FIRST_WAIT if time.monotonic() - self._started > _STABLE else min(2 * wait, _LONGEST_WAIT)
@@ -198,6 +199,32 @@ class EmbeddedServer:
             self.restarts += 1
             if self._on_restart is not None:
                 self._on_restart()
+
+    async def _end_of_server(self) -> str:
+        """Why there is no server any more. One that could not write stays silent for good, so it is ended."""
+        assert self._process is not None
+        unwritable = False
+        while True:
+            try:
+                code = await asyncio.wait_for(self._process.wait(), _LOOK)
+            except TimeoutError:
+                if self._cannot_write():
+                    unwritable = True
+                    await self._end()
+            else:
+                return f"the embedded bus {_UNWRITABLE if unwritable else f'ended with exit code {code}'}"
+
+    def _cannot_write(self) -> bool:
+        try:
+            with (self._folder / LOG).open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._read:
+                    self._read = 0  # a new file
+                file.seek(self._read)
+                new = file.read(_MOST_LOG)
+                self._read += len(new)
+        except OSError:
+            return False
+        return b"critical write error" in new.lower()
 
     async def _end(self) -> None:
         process = self._process

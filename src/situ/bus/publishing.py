@@ -192,7 +192,7 @@ class Publisher:
             now, patience = loop.time(), self._link.patience
             oldest = min(self._sent.values(), default=None)
             if oldest is not None and self._link.connected and now - oldest.sent > min(_SILENCE, patience):
-                self._link.drop("it confirms nothing")
+                self._link.drop("it confirms nothing; its disk may be full")
             waiting = min((h for h in (oldest, self._unsent[0] if self._unsent else None) if h), default=None)
             if waiting is not None and now - waiting.since > patience:
                 self._fail_all(self._link.unreachable())
