@@ -1,0 +1,194 @@
+"""``situ run`` as a process of its own, in a project folder: started, killed, stopped, looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from situ.bus.address import Address, resolve_address
+from situ.bus.blocking import BlockingBus
+from situ.bus.names import Names
+from situ.event.lines import decode_line
+from situ.event.message import split_lines
+from situ.event.row import Row
+from situ.project.check import check_folder
+from tests.project_files import write
+
+PATIENCE = 180.0
+"""Seconds any wait may take on a machine that does other things too. All of them end when what they wait for is so."""
+
+ROOT = Path(__file__).parents[2]
+TYPES = """
+version: 1
+events:
+  Reading: {sensor: string, value: double, number: int}
+  Alarm: {text: string, level: int, number: int}
+"""
+
+
+def wait_for(condition: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+class Deployed:
+    """A project folder and the run in it, if there is one now."""
+
+    def __init__(self, folder: Path, *, engine: str, situ: str = "", files: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.engine = engine
+        self.process: subprocess.Popen[bytes] | None = None
+        self._out = folder.parent / f"{folder.name}.out"
+        settings = f"version: 1\nname: plant\nengine: {engine}\n{situ}"
+        write(folder, {"situ.yaml": settings, "types/all.yaml": TYPES, **(files or {})})
+
+    # ── the process ──
+
+    def start(self, *arguments: str) -> None:
+        """Start a run; :meth:`ready` waits until it is up."""
+        assert self.process is None
+        self._log_start = len(self.log)
+        with self._out.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "situ.cli.main", "run", "--quiet", *arguments],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment(),
+                start_new_session=True,  # a Ctrl-C of the test is the test's
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def ready(self) -> None:
+        wait_for(lambda: self.said("running"), "the run is up")
+
+    def said(self, text: str) -> bool:
+        """Whether the log of the run that is under way has a line that ends in this."""
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"the run ended with {self.process.returncode}:\n{self.shown}\n{self.log[-3000:]}")
+        mine = re.compile(rf" {self.process.pid} .*{re.escape(text)}$", re.MULTILINE)
+        return mine.search(self.log[self._log_start :]) is not None
+
+    def kill(self) -> None:
+        """SIGKILL, as the machine or an administrator does it."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        assert self.process is not None
+        code = self.process.wait(PATIENCE)
+        self.process = None
+        return code
+
+    def stop(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.ended()
+
+    def kill_bus(self) -> None:
+        """SIGKILL to the embedded server; the run starts it again."""
+        server = self.bus_server()
+        assert server is not None, "the embedded server runs"
+        server.kill()
+
+    def bus_server(self) -> psutil.Process | None:
+        for child in psutil.Process(self.pid).children():
+            with suppress(psutil.Error):
+                if child.name().startswith("nats-server"):
+                    return child
+        return None
+
+    def left_over(self) -> list[psutil.Process]:
+        """Processes that work in this folder."""
+        found, name = [], str(self.folder)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.pid != os.getpid() and any(name in part for part in process.cmdline()):
+                    found.append(process)
+        return found
+
+    # ── what it left ──
+
+    @property
+    def shown(self) -> str:
+        """What it wrote for people."""
+        return self._out.read_text(errors="replace") if self._out.exists() else ""
+
+    @property
+    def log(self) -> str:
+        file = self.folder / ".situ" / "logs" / "situ.log"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    @property
+    def address(self) -> Address:
+        checked = check_folder(self.folder)
+        assert checked.deployment is not None, checked.problems
+        return resolve_address(self.folder, checked.deployment.settings)
+
+    @contextmanager
+    def bus(self) -> Iterator[BlockingBus]:
+        with BlockingBus(self.address, name="test") as bus:
+            yield bus
+
+    def root(self) -> list[Row]:
+        """The events of the root log."""
+        return [decode_line(line) for line in self._lines(Names("main").root_stream)]
+
+    def dead(self) -> list[dict[str, Any]]:
+        """The data of the dead letters."""
+        return [json.loads(line)["data"] for line in self._lines(Names("main").dead_stream)]
+
+    def _lines(self, stream: str) -> list[bytes]:
+        with self.bus() as bus:
+            return [line for message in bus.read(stream, 1) for line in split_lines(message.body)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+
+
+@contextmanager
+def deployed(
+    folder: Path, *, engine: str, situ: str = "", files: dict[str, str] | None = None, start: bool = True
+) -> Iterator[Deployed]:
+    """A project whose run, and all that it started, is gone when the block ends."""
+    made = Deployed(folder, engine=engine, situ=situ, files=files)
+    try:
+        if start:
+            made.start()
+            made.ready()
+        yield made
+    finally:
+        if made.process is not None:
+            made.kill()
+        deadline = time.monotonic() + PATIENCE
+        while (left := made.left_over()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for process in left:
+            process.kill()
+        assert not left, f"what a run started ends with it, but these were left: {left}"
