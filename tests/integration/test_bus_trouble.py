@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import nkeys
 import pytest
 
 from situ.bus.address import Address, resolve_address
@@ -289,12 +293,68 @@ def test_tls_and_credentials_of_a_server_of_ones_own(tmp_path: Path, certificate
             assert failed.value.code == code, changes
 
 
-def test_credentials_that_need_what_is_not_installed_say_so(server: NatsServer, tmp_path: Path) -> None:
-    (tmp_path / "user.creds").write_text("-----BEGIN NATS USER JWT-----\nx\n------END NATS USER JWT------\n")
-    address = Address(zone="main", servers=(server.url,), credentials=str(tmp_path / "user.creds"))
-    with pytest.raises(SituError) as failed:
-        asyncio.run(open_bus(address, name="test", timeout=2))
+@pytest.mark.parametrize("key", ["", "-----BEGIN USER NKEY SEED-----\nnonsense\n------END USER NKEY SEED------\n"])
+def test_credentials_that_are_damaged_say_so(tmp_path: Path, key: str) -> None:
+    (tmp_path / "user.creds").write_text(f"-----BEGIN NATS USER JWT-----\nx\n------END NATS USER JWT------\n{key}")
+    with nats_server(tmp_path / "nats", config=accounts()[0], token="") as server:
+        address = Address(zone="main", servers=(server.url,), credentials=str(tmp_path / "user.creds"))
+        with pytest.raises(SituError) as failed:
+            asyncio.run(open_bus(address, name="test", timeout=2))
     assert failed.value.code == "B111"
+
+
+def test_credentials_as_nats_tools_write_them_let_in(tmp_path: Path) -> None:
+    config, credentials = accounts()
+    (tmp_path / "user.creds").write_text(credentials)
+    with nats_server(tmp_path / "nats", config=config, token="") as server:
+
+        async def connect() -> int:
+            address = Address(zone="main", servers=(server.url,), credentials=str(tmp_path / "user.creds"))
+            async with await open_bus(address, name="test", timeout=5) as bus:
+                await bus.prepare(Settings(name="x"))
+                return (await bus.state(bus.names.in_stream)).messages
+
+        assert asyncio.run(connect()) == 0
+        without = Address(zone="main", servers=(server.url,))
+        with pytest.raises(SituError) as failed:
+            asyncio.run(open_bus(without, name="test", timeout=2))
+        assert failed.value.code == "B102"
+
+
+def accounts() -> tuple[str, str]:
+    """The configuration of a server that knows an operator with one account, and the credentials of a user in it."""
+    prefixes = {"operator": nkeys.PREFIX_BYTE_OPERATOR, "user": nkeys.PREFIX_BYTE_USER}
+    pairs = {
+        name: nkeys.from_seed(nkeys.encode_seed(os.urandom(32), prefixes.get(name, nkeys.PREFIX_BYTE_ACCOUNT)))
+        for name in ("operator", "account", "system", "user")
+    }
+    public = {name: pair.public_key.decode() for name, pair in pairs.items()}
+    everything = dict.fromkeys(("subs", "conn", "leaf", "imports", "exports", "data", "payload"), -1)
+    stores = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), -1)
+
+    def token(name: str, issuer: str, **nats: object) -> str:
+        claims = {"jti": name, "iat": 1, "iss": public[issuer], "sub": public[name], "name": name}
+        claims["nats"] = {"version": 2, "type": "account" if name == "system" else name, **nats}
+        parts = [base64url(json.dumps(part).encode()) for part in ({"typ": "JWT", "alg": "ed25519-nkey"}, claims)]
+        return ".".join([*parts, base64url(pairs[issuer].sign(".".join(parts).encode()))])
+
+    limits = {**everything, "wildcards": True}
+    account = token("account", "operator", limits={**limits, **stores})
+    system = token("system", "operator", limits=limits)
+    user = token("user", "account", subs=-1, data=-1, payload=-1)
+    config = (
+        f"operator: {token('operator', 'operator')}\nsystem_account: {public['system']}\nresolver: MEMORY\n"
+        f"resolver_preload: {{ {public['account']}: {account}, {public['system']}: {system} }}\n"
+    )
+    seed = pairs["user"].seed.decode()
+    return config, (
+        f"-----BEGIN NATS USER JWT-----\n{user}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+    )
+
+
+def base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def test_a_server_without_jetstream_is_told(tmp_path: Path) -> None:

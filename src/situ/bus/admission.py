@@ -6,16 +6,19 @@ these, and nothing of connections.
 
 from __future__ import annotations
 
-import importlib.util
+import re
 import ssl
 from collections.abc import Callable
 from typing import Any
+
+import nkeys
 
 from situ.bus.address import Address, read_secret
 from situ.catalogue import CREDENTIALS_UNUSABLE
 from situ.errors import SituError
 
 _JWT = "BEGIN NATS USER JWT"
+_SEED = re.compile(r"BEGIN USER NKEY SEED-+\s+(\S+)\s+-+END")
 
 
 def admission(address: Address) -> dict[str, Any]:
@@ -34,12 +37,21 @@ def _credentials(file: str) -> dict[str, Any]:
     """A file of credentials: as NATS tools write it, or a token, or ``user:password``."""
     text = read_secret(file, "the credentials")
     if _JWT in text:
-        if importlib.util.find_spec("nkeys") is None:
-            reason = "files of this kind need the package `nkeys`, which is not installed"
+        if not _has_key(text):
+            reason = "there is no key of a user in it"
             raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason))
         return {"user_credentials": file}
     user, colon, password = text.partition(":")
     return {"user": user, "password": password} if colon else {"token": text}
+
+
+def _has_key(text: str) -> bool:
+    """Whether the client library will find a key: it would leave a half-open connection behind if it did not."""
+    found = _SEED.search(text)
+    try:
+        return found is not None and nkeys.from_seed(found[1].encode()) is not None
+    except (nkeys.NkeysError, ValueError):
+        return False
 
 
 def _tls(address: Address) -> ssl.SSLContext:
