@@ -257,6 +257,11 @@ def test_full_list_of_what_stands_changes_nothing_and_says_what_there_is() -> No
     wanted = Wanted(types=("Level",), filter="level > 5", durable=True)
     assert effects == (
         Answer(ticket=10_002, message=FullListAck(version=2, ads={"flow": "Flow"}, subs={"board": wanted})),
+        Send(client="pump", message=AdAck(ad="flow", state="accepted", version=2)),
+    )
+    # Whoever waits for the word that it is installed gets it from this router, too.
+    assert machine.do(Adopted(version=2)) == (
+        Send(client="pump", message=AdAck(ad="flow", state="installed", version=2)),
     )
 
 
@@ -506,7 +511,7 @@ def test_a_repeated_declaration_is_installed_at_once(
     assert isinstance(declare, Declare)
     machine.do(Declared(ticket=declare.ticket, version=2))
     assert answered(machine.say(message)) == ack(req=3, state="accepted", version=2, **named)
-    assert len([each for each in machine.do(Adopted(version=2)) if isinstance(each, Send)]) == 2
+    assert len([each for each in machine.do(Adopted(version=2)) if isinstance(each, Send)]) == 1
     effects = machine.say(message)
     assert not [each for each in effects if isinstance(each, Declare)]
     assert answered(effects) == ack(req=3, state="installed", version=2, **named)
@@ -552,8 +557,9 @@ def test_what_was_declared_can_be_taken_back_once(machine: Machine, message: Fro
 def test_what_the_project_declares_is_not_the_client_s_to_take_back(machine: Machine) -> None:
     machine.do(Deployed(version=2, advertisements={PUMP.id: PUMP}, subscriptions={}, terms=Terms()))
     assert refusal(machine.say(Unadvertise(req=1, ad="flow"))).code == "R002"
+    machine.do(Adopted(version=2))
     assert answered(machine.say(Advertise(req=1, ad="flow", type="Flow"))) == AdAck(
-        req=1, ad="flow", state="installed", version=1
+        req=1, ad="flow", state="installed", version=2
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
+from situ.deployment import Deployment
 from situ.errors import SituError
 from situ.overlay.effects import Declaration, Declare, Declared, Input, Refused, Withdraw
 from situ.registry import Registry
@@ -98,6 +99,16 @@ class Declarations:
                     self._work.append(_Work(None, held.what, withdraw=True))
                     self._some.set()
 
+    async def _publish(self, deployment: Deployment) -> None:
+        """The registry has it: it will be on the bus, if not now then as soon as there is one."""
+        while True:
+            try:
+                await publish_deployment(self._bus, deployment)
+                return
+            except SituError as error:
+                _log.warning("deployment %d is not on the bus yet: %s", deployment.version, error)
+            await asyncio.sleep(_LOOK_EVERY)
+
     async def _store(self, work: list[_Work]) -> None:
         # Of what was said about one thing, the last holds.
         last = {(type(each.what), each.what.id): each for each in work}
@@ -107,7 +118,6 @@ class Declarations:
             outcome = await asyncio.to_thread(
                 self._registry.declare, declared, withdraw=withdrawn, who="clients", reason="declared by clients"
             )
-            await publish_deployment(self._bus, outcome.deployment)
         except SituError as error:
             _log.warning("declarations of clients were refused: %s", error)
             problem = error.problems[0]
@@ -115,6 +125,7 @@ class Declarations:
                 if each.ticket is not None:
                     self._tell(Refused(ticket=each.ticket, code=error.code, message=problem.message, hint=problem.hint))
             return
+        await self._publish(outcome.deployment)
         self._version = outcome.version
         self._made(outcome.version)
         for each in work:

@@ -11,14 +11,20 @@ from situ.subscription.routing import Routed
 
 
 def durable(rows: Sequence[Row], lines: Sequence[bytes], routed: Routed, plan: Plan) -> list[Message]:
-    """Messages to be stored; the id is made of the group and what is in the message, so none is stored twice."""
+    """Messages to be stored; the id is made of the group and what is in the message, so none is stored twice.
+
+    Dead letters are in no log position: they are known by their keys.
+    """
     groups: dict[str, list[int]] = {}
     for index, group in routed.durable:
         groups.setdefault(group, []).append(index)
     return [
         Message(
             subject=plan.names.out(group),
-            headers={COUNT: str(len(indexes)), ID: f"{group}+{rows[indexes[0]].pos}+{len(indexes)}"},
+            headers={
+                COUNT: str(len(indexes)),
+                ID: f"{group}+{rows[indexes[0]].pos or rows[indexes[0]].key}+{len(indexes)}",
+            },
             body=join_lines([lines[index] for index in indexes]),
         )
         for group, indexes in groups.items()

@@ -1,60 +1,48 @@
 """The edge engine: decode, stamp, root log, route and deliver in one process, message by message.
 
-A message is acknowledged when its events are in the root log; then they are routed, in the order of the log. How far
-that has come is a cursor on disk: what a process that died left unrouted behind it is routed when the next one starts.
-Repeats that this makes end at the ids of messages and in the windows of clients; volatile subscriptions, which promise
-nothing over a crash, get none of it.
+A message is acknowledged when its events are in the root log, and those that are none in the dead letters; then they
+are routed, in the order of the log.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from collections import Counter, deque
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from situ.bus.interface import Ack, Bus
 from situ.catalogue import ENGINE_FAILED
-from situ.edge import deliver
+from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
+from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.plans import Plan, compile_plan
-from situ.edge.root_log import dead_letters, lines_of, place, root_message
-from situ.edge.route import route
+from situ.edge.root_log import dead_letters, place, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_row
-from situ.event.message import EventKey, message_id
-from situ.event.row import Row
+from situ.event.lines import decode_line, encode_rows
+from situ.event.message import EventKey, Message, message_id, split_lines
+from situ.event.row import Bad, Row
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 
 _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
-
-
-@dataclass(slots=True)
-class Counts:
-    """What the engine has done since it started."""
-
-    types: Counter[str] = field(default_factory=Counter)
-    groups: Counter[str] = field(default_factory=Counter)
-    live: Counter[str] = field(default_factory=Counter)
-    dead: Counter[str] = field(default_factory=Counter)
+_REMEDY = "It goes on from its cursor when it is started again; nothing was lost."
 
 
 @dataclass(slots=True)
 class _Logged:
-    """A message handed to the root log; ``stored`` says where it is."""
+    """A message handed to the logs: its events and its dead letters, each with where it will be."""
 
+    plan: Plan
     rows: list[Row]
     lines: list[bytes]
-    plan: Plan
-    stored: asyncio.Future[Ack]
+    stored: asyncio.Future[Ack] | None
+    letters: list[tuple[Message, asyncio.Future[Ack]]]
 
 
 class EdgeEngine:
@@ -63,16 +51,14 @@ class EdgeEngine:
     name = "edge"
 
     def __init__(self, bus: Bus, folder: Path | None, *, router: str = "r1") -> None:
-        self.counts = Counts()
         self._bus = bus
         self._router = router
         self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
+        self._dispatcher = Dispatcher(bus, self._cursor)
         self._plan: Plan | None = None
         self._reported = 0
         self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
-        """Messages under way to the log; a number is a version all messages behind it are worked by; None: the end."""
-        self._highest: dict[str, tuple[int, int]] = {}
-        self._delivering: deque[tuple[int, list[asyncio.Future[Ack]]]] = deque()
+        """Messages under way to the log; a number: all behind it are worked by that version; None: the end."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
         self._failed: asyncio.Future[None] | None = None
@@ -93,8 +79,8 @@ class EdgeEngine:
         return 0.0
 
     @property
-    def ready(self) -> bool:
-        return self._plan is not None
+    def counts(self) -> Counts:
+        return self._dispatcher.counts
 
     # ── beginning and end ──
 
@@ -104,12 +90,11 @@ class EdgeEngine:
         After a failure it may be started again: what it had in hand is in the log, behind the cursor.
         """
         await self._end_work()
-        self._delivering.clear()
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
         deployment = await fetch_deployment(self._bus)
         self._plan = await asyncio.to_thread(compile_plan, deployment)
-        await self._recover(self._plan)
+        await self._dispatcher.recover(self._plan)
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
@@ -129,11 +114,13 @@ class EdgeEngine:
             return
         self._logged.put_nowait(None)
         await asyncio.gather(self._tasks[0], return_exceptions=True)
-        await self._settle(everything=True)
-        self._cursor.save()
-        await self._end_work()
-        if self._failed is not None and not self._failed.done():
-            self._failed.set_result(None)
+        try:
+            await self._dispatcher.settle(most=0)
+        finally:
+            self._cursor.save()
+            await self._end_work()
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_result(None)
 
     async def _end_work(self) -> None:
         for task in self._tasks:
@@ -145,47 +132,40 @@ class EdgeEngine:
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or self._failed is None or self._failed.done():
             return
-        if (error := task.exception()) is not None:
-            if isinstance(error, SituError):
-                self._failed.set_exception(error)
-            else:
-                _log.error("the edge engine failed", exc_info=error)
-                reason, remedy = (
-                    f"{type(error).__name__}: {error}",
-                    "It goes on from its cursor when it is started again.",
-                )
-                self._failed.set_exception(SituError(ENGINE_FAILED(engine="edge", reason=reason, remedy=remedy)))
+        error = task.exception()
+        if isinstance(error, SituError):
+            self._failed.set_exception(error)
+        elif error is not None:
+            _log.error("the edge engine failed", exc_info=error)
+            reason = f"{type(error).__name__}: {error}"
+            self._failed.set_exception(SituError(ENGINE_FAILED(engine="edge", reason=reason, remedy=_REMEDY)))
 
     # ── taking messages ──
 
     async def take(self, key: EventKey, count: int, body: bytes, received: int) -> asyncio.Future[tuple[Dead, ...]]:
         """Take a message in; the future is done when it is stored, with those of its events that are dead letters.
 
-        Messages are stored in the order of these calls.
+        Messages of a client are stored in the order of these calls.
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
-        outcome: asyncio.Future[tuple[Dead, ...]] = asyncio.get_running_loop().create_future()
         rows = decode(body, key, received, plan)
-        reached = self._highest.get(key.client)
-        if reached is not None and (key.incarnation, key.seq) <= reached:
-            rows = [row for row in rows if (row.incarnation, row.seq) > reached]
+        if self._cursor.reached(key.client, key.incarnation, key.seq):
+            rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         good, bad = stamp(rows, plan)
-        told = tuple(
-            Dead(seq=each.seq, code=each.errors[0][0], message=each.errors[0][2], hint=each.errors[0][3])
-            for each in bad
-        )
-        letters = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
-        stores = [await self._bus.store(letter) for letter in letters]
+        messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
+        letters = [(letter, await self._bus.store(letter)) for letter in messages]
+        lines = encode_rows(good) if good else []
+        stored: asyncio.Future[Ack] | None = None
         if good:
-            lines = [encode_row(row) for row in good]
             message = root_message(good, lines, message_id(key, count), self._router, plan)
             stored = await self._bus.store(message, lane=key.client)
-            stores.append(stored)
-            self._logged.put_nowait(_Logged(good, lines, plan, stored))
-        _Outcome(outcome, stores, told)
+        if rows:
+            self._logged.put_nowait(_Logged(plan, good, lines, stored, letters))
+        told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
-        return outcome
+        stores = [future for _, future in letters]
+        return _together(stores if stored is None else [*stores, stored], told)
 
     # ── routing ──
 
@@ -195,73 +175,40 @@ class EdgeEngine:
                 self._reported = logged
                 await report_adopted(self._bus, self.name, logged)
                 continue
-            try:
-                ack = await logged.stored
-            except SituError:
-                continue  # its client is told and sends it again
-            last = logged.rows[-1]
-            reached = self._highest.get(last.client, (0, 0))
-            if ack.duplicate or (last.incarnation, last.seq) <= reached:
-                continue
-            self._highest[last.client] = (last.incarnation, last.seq)
-            await self._deliver(logged.rows, place(logged.rows, logged.lines, ack.seq), ack.seq, logged.plan, live=True)
-            if self._logged.empty() or len(self._delivering) > 256:
-                await self._settle()
+            for letter, future in logged.letters:
+                await self._route_letter(letter, future, logged.plan)
+            if logged.stored is not None:
+                await self._route(logged, logged.stored)
+            if self._logged.empty():
+                await self._dispatcher.settle()
 
-    async def _deliver(self, rows: list[Row], lines: list[bytes], seq: int, plan: Plan, *, live: bool) -> None:
-        routed = route(rows, plan)
-        counts = self.counts
-        if live:
-            counts.types.update(row.type for row in rows)
-        if routed.live and live:
-            for message in deliver.live(lines, routed, plan):
-                with suppress(SituError):  # nobody promised
-                    await self._bus.send(message)
-            counts.live.update(f"{client}/{name}" for _, client, names in routed.live for name in names.split(","))
-        stores: list[asyncio.Future[Ack]] = []
-        if routed.durable:
-            stores = [await self._bus.store(message) for message in deliver.durable(rows, lines, routed, plan)]
-            counts.groups.update(group for _, group in routed.durable)
-        self._delivering.append((seq, stores))
-
-    async def _settle(self, *, everything: bool = False) -> None:
-        """Move the cursor over what is delivered."""
-        while self._delivering:
-            seq, stores = self._delivering[0]
-            for store in stores:
-                if not everything and not store.done():
-                    return
-                await store
-            self._delivering.popleft()
-            self._cursor.seq = seq
-
-    async def _recover(self, plan: Plan) -> None:
-        """Route what is in the log behind the cursor."""
-        stream = plan.names.root_stream
-        state = await self._bus.state(stream)
-        if self._cursor.seq is None or self._cursor.seq > state.last:
-            # Nothing was ever routed from this log, or it is another log: what comes is routed.
-            self._cursor.seq = state.last
-            self._cursor.save()
+    async def _route(self, logged: _Logged, stored: asyncio.Future[Ack]) -> None:
+        try:
+            ack = await stored
+        except SituError:
+            return  # its client is told and sends it again
+        rows, last = logged.rows, logged.rows[-1]
+        # What was stored before may not have been routed: that its first sending failed is all that was known here.
+        if self._cursor.reached(last.client, last.incarnation, last.seq):
             return
-        count = 0
-        async for stored in self._bus.read(stream, self._cursor.seq + 1, state.last):
-            lines = lines_of(stored)
-            rows = [decode_line(line) for line in lines]
-            await self._deliver(rows, place(rows, lines, stored.seq), stored.seq, plan, live=False)
-            last = rows[-1]
-            self._highest[last.client] = max(self._highest.get(last.client, (0, 0)), (last.incarnation, last.seq))
-            count += len(rows)
-            await self._settle(everything=len(self._delivering) > 256)
-        await self._settle(everything=True)
-        self._cursor.save()
-        if count:
-            _log.info("routed %d events that were stored and not routed before", count)
+        self._cursor.reach(last.client, last.incarnation, last.seq)
+        self.counts.types.update(row.type for row in rows)
+        await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
+
+    async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> None:
+        """Dead letters are events themselves."""
+        try:
+            ack = await stored
+        except SituError:
+            return
+        lines = split_lines(letter.body)
+        rows = [decode_line(line) for line in lines]
+        await self._dispatcher.dispatch(DEAD, ack.seq, rows, lines, plan, live=not ack.duplicate)
 
     async def _save(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY)
-            await self._settle()
+            await self._dispatcher.settle()
             self._cursor.save()
 
     # ── adopting deployments ──
@@ -278,46 +225,31 @@ class EdgeEngine:
             self._logged.put_nowait(current.version)
 
 
-class _Outcome:
-    """All of a message is stored, or the first reason why not."""
+def _told(bad: Bad) -> Dead:
+    code, _, message, hint = bad.errors[0]
+    return Dead(seq=bad.seq, code=code, message=message, hint=hint)
 
-    __slots__ = ("_future", "_left", "_told")
 
-    def __init__(
-        self, future: asyncio.Future[tuple[Dead, ...]], stores: list[asyncio.Future[Ack]], told: tuple[Dead, ...]
-    ) -> None:
-        self._future, self._left, self._told = future, len(stores), told
-        if not stores:
-            future.set_result(told)
-        for store in stores:
-            store.add_done_callback(self._stored)
+def _together(stores: list[asyncio.Future[Ack]], told: tuple[Dead, ...]) -> asyncio.Future[tuple[Dead, ...]]:
+    """Done when all are stored; failed with the first that is not."""
+    outcome: asyncio.Future[tuple[Dead, ...]] = asyncio.get_running_loop().create_future()
+    left = len(stores)
+    if not left:
+        outcome.set_result(told)
 
-    def _stored(self, store: asyncio.Future[Ack]) -> None:
-        self._left -= 1
-        if self._future.done():
+    def stored(store: asyncio.Future[Ack]) -> None:
+        nonlocal left
+        left -= 1
+        error = store.exception() if not store.cancelled() else asyncio.CancelledError()
+        if outcome.done():
             return
-        if (error := store.exception()) is not None:
-            self._future.set_exception(error)
-        elif self._left == 0:
-            self._future.set_result(self._told)
+        if isinstance(error, asyncio.CancelledError):
+            outcome.cancel()
+        elif error is not None:
+            outcome.set_exception(error)
+        elif left == 0:
+            outcome.set_result(told)
 
-
-class Cursor:
-    """Up to which message of the root log everything is routed; on disk, if there is a file."""
-
-    def __init__(self, file: Path | None) -> None:
-        self._file = file
-        self.seq: int | None = None
-        self._saved: int | None = None
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                self.seq = int(json.loads(file.read_text())["root"])
-
-    def save(self) -> None:
-        if self._file is None or self.seq is None or self.seq == self._saved:
-            return
-        new = self._file.with_suffix(".new")
-        new.write_text(json.dumps({"version": 1, "root": self.seq}))
-        new.replace(self._file)
-        self._saved = self.seq
+    for store in stores:
+        store.add_done_callback(stored)
+    return outcome

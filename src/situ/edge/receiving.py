@@ -11,14 +11,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from situ.bus.interface import Bus
+from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER
 from situ.edge.client_files import SeenFile
 from situ.edge.event import Event, read_events
+from situ.errors import SituError
 from situ.overlay.messages import HistoryAck
 from situ.overlay.window import Window
 
 BUFFERED = 1024
 
 Stream = AsyncGenerator[Event, None]
+_PASSING = (BUS_UNREACHABLE.code, NO_ANSWER.code)
+_PAUSE = 1.0
+
 Page = Callable[[int | None], Awaitable[HistoryAck]]
 """Asks for the page of history behind a position; None: the first page."""
 
@@ -121,6 +126,20 @@ class Durable:
                     left -= 1
                     if left == 0:
                         return
+        while True:
+            try:
+                async with aclosing(self._consumed(left)) as consumed:
+                    async for event in consumed:
+                        left -= 1
+                        yield event
+                return
+            except SituError as error:
+                if error.code not in _PASSING:
+                    raise
+                # The bus was away for longer than it waits by itself; what is not acknowledged comes again.
+                await asyncio.sleep(_PAUSE)
+
+    async def _consumed(self, left: int) -> Stream:
         consumption = await self._bus.consume(self._consumer)
         try:
             async for stored in consumption:

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -66,6 +67,7 @@ from situ.types.syntax import format_attribute
 _log = logging.getLogger("situ.router")
 _CONTEXT = "root"
 _ADOPT_WITHIN = 10.0
+_PAUSE = 1.0
 _BEATS = 6
 """Signs of life of a client within the time after which its silence means that it is gone."""
 
@@ -117,16 +119,11 @@ class Router:
         await self._adopt(await fetch_deployment(self._bus))
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, self._deployment.version)
-        self._inputs.put_nowait(Adopted(version=self._deployment.version))
+        self._made(self._deployment.version)
         self._inputs.put_nowait(Start(sessions=await self._sessions(), owned=await self._owned()))
-        for work in (
-            self._run(),
-            self._follow(),
-            self._await_engines(),
-            self._declarations.run(),
-            self._declarations.release(),
-        ):
-            self._begin(work)
+        self._begin(self._run())
+        for work in (self._follow, self._await_engines, self._declarations.run, self._declarations.release):
+            self._begin(self._keep(work))
         self._serving = await self._bus.serve(self._names.ingress(self.router), self._handle)
 
     async def close(self) -> None:
@@ -149,6 +146,15 @@ class Router:
         deadline = time.monotonic() + 5
         while (state.storing or state.unkeyed or not self._inputs.empty()) and time.monotonic() < deadline:
             await asyncio.sleep(0.005)
+
+    async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """For ever: what needs the bus or the registry goes on when they are back."""
+        while True:
+            try:
+                await work()
+            except SituError as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(_PAUSE)
 
     def _begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -322,7 +328,6 @@ class Router:
     async def _adopt(self, deployment: Deployment) -> None:
         await self._consumers.ensure(deployment)
         self._deployment = deployment
-        self._state.grace = deployment.settings.overlay.child_grace.total_seconds()
         self._newest = max(self._newest, deployment.version)
         self._inputs.put_nowait(
             Deployed(
@@ -330,6 +335,7 @@ class Router:
                 advertisements=deployment.advertisements,
                 subscriptions=deployment.subscriptions,
                 terms=terms_of(deployment.settings),
+                grace=deployment.settings.overlay.child_grace.total_seconds(),
             )
         )
 
@@ -348,13 +354,14 @@ class Router:
         """Tell when all engines work with the newest version."""
         while True:
             await self._news.wait()
-            self._news.clear()
             version = self._newest
             while True:
                 missing = await wait_adopted(self._bus, version, _ADOPT_WITHIN)
                 self._inputs.put_nowait(Adopted(version=version, missing=missing))
                 if not missing:
                     break
+            if self._newest == version:
+                self._news.clear()
             if self._deployment.version >= version:
                 await self._consumers.tidy(self._deployment)
 

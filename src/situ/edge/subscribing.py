@@ -13,7 +13,7 @@ import msgspec
 
 from situ.bus.interface import Bus
 from situ.bus.names import consumer_of
-from situ.catalogue import NOT_AVAILABLE
+from situ.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE
 from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Installing, Registration
 from situ.edge.event import read_events
@@ -27,6 +27,7 @@ from situ.overlay.messages import History, HistoryAck, SubAck, Subscribe, Unsubs
 Since = str | datetime | timedelta | None
 
 _log = logging.getLogger("situ.client")
+_ASK_AGAIN = 2.0
 
 
 class Subscriptions:
@@ -94,6 +95,10 @@ class Subscriptions:
         assert isinstance(answer, SubAck)
         return answer
 
+    async def _ask_installed(self, registration: Registration) -> None:
+        answer = await self._subscribe(registration, registration.types)
+        registration.installing.told(answer.state, answer.version, answer.missing)
+
     async def drop_types(self, types: set[str]) -> None:
         """Have these types flow no more, unless a listener needs them."""
         for registration in tuple(self.registrations.values()):
@@ -110,8 +115,13 @@ class Subscriptions:
         """Have nothing of this registration flow any more."""
         self.registrations.pop(registration.name, None)
         registration.buffer.end()
-        if registration.mine and self._session.error is None:
-            await self._session.ask(Unsubscribe(req=self._session.request(), sub=registration.name))
+        if self._session.error is None:
+            try:
+                await self._session.ask(Unsubscribe(req=self._session.request(), sub=registration.name))
+            except SituError as error:
+                # What the project declares is not this client's to take back.
+                if error.code != NO_SUCH_DECLARATION.code or registration.mine:
+                    raise
         if registration.consumer is not None:
             registration.consumer.close()
             self._files.forget(registration.name)
@@ -150,7 +160,9 @@ class Subscriptions:
             raise SituError(NOT_AVAILABLE(what=f"A second reader of `{registration.id}`", remedy=remedy))
         registration.reading = True
         try:
-            await registration.installing.wait(None)
+            while not await registration.installing.wait(_ASK_AGAIN):
+                # The word that it is may have been lost with a connection.
+                await self._ask_installed(registration)
             if registration.consumer is not None:
                 events = registration.consumer.stream(registration.pages, limit)
             elif registration.pages is not None:

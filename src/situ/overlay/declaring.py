@@ -45,13 +45,20 @@ def declare_anew(state: State, given: Received, what: Declaration, req: int) -> 
         return
     pending = Pending(given.client, what, verb_of(what), req, given.ticket)
     if standing(state, what) == what and not any(_same(each.what, what) for each in state.declaring.values()):
-        version = max([state.adopted, *(each[0] for each in state.waiting if each[1].what == what)])
-        word = INSTALLED if version <= state.adopted else ACCEPTED
-        if word == ACCEPTED:
-            state.waiting.append((version, pending))
-        yield Answer(ticket=given.ticket, message=_acknowledged(pending, word, version))
+        yield Answer(ticket=given.ticket, message=stand(state, pending))
         return
     yield from declare(state, pending)
+
+
+def stand(state: State, pending: Pending) -> FromRouter:
+    """What to say of something that is declared already: installed, if all engines work with what is deployed."""
+    deployed = state.deployed.version if state.deployed is not None else 0
+    version = max([deployed, *(each[0] for each in state.waiting if _same(each[1].what, pending.what))])
+    if version <= state.adopted:
+        return _acknowledged(pending, INSTALLED, state.adopted)
+    if not any(_same(each[1].what, pending.what) for each in state.waiting):
+        state.waiting.append((version, pending))
+    return _acknowledged(pending, ACCEPTED, version)
 
 
 def declare(state: State, pending: Pending) -> Effects:

@@ -91,6 +91,8 @@ class Deployed:
     advertisements: Mapping[str, Advertisement]
     subscriptions: Mapping[str, Subscription]
     terms: Terms
+    grace: float = 30.0
+    """Seconds of silence after which a client is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from situ.overlay.declaring import (
     known_of,
     own,
     refused,
+    stand,
     standing,
     subscription_of,
     table_of,
@@ -106,7 +107,7 @@ def _start(state: State, given: Start, now: float) -> Effects:
 
 def _deployed(state: State, given: Deployed, now: float) -> Effects:
     if state.deployed is None or given.version >= state.deployed.version:
-        state.deployed = given
+        state.deployed, state.grace = given, given.grace
         state.withdrawing = {each for each in state.withdrawing if each[1] in table_of(given, each[0])}
     yield from ()
 
@@ -222,8 +223,11 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
     if gone:
         yield Withdraw(ticket=None, what=gone)
     for what in listed:
-        if standing(state, what) != what:
-            yield from declare(state, Pending(client, what, verb_of(what), 0, None))
+        pending = Pending(client, what, verb_of(what), 0, None)
+        if standing(state, what) == what:
+            yield Send(client=client, message=stand(state, pending))
+        else:
+            yield from declare(state, pending)
 
 
 def _heartbeat(state: State, child: Child, given: Received, message: Heartbeat) -> Effects:

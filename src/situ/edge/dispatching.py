@@ -1,0 +1,118 @@
+"""From the logs to the subscribers: events that are stored are routed and delivered, in the order of the log.
+
+A cursor follows what is delivered. What lies behind it when a process starts was stored and not, or not certainly,
+delivered: it is routed again. Repeats that this makes end at the ids of messages and in the windows of clients;
+volatile subscriptions, which promise nothing over a crash, get none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from situ.bus.interface import Ack, Bus
+from situ.edge import deliver
+from situ.edge.cursor import Cursor
+from situ.edge.plans import Plan
+from situ.edge.root_log import lines_of, place
+from situ.edge.route import route
+from situ.errors import SituError
+from situ.event.lines import decode_line
+from situ.event.row import Row
+
+_log = logging.getLogger("situ.edge")
+_MOST_UNDER_WAY = 256
+
+ROOT, DEAD = "root", "dead"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was done since the start."""
+
+    types: Counter[str] = field(default_factory=Counter)
+    """Events accepted, by type."""
+    groups: Counter[str] = field(default_factory=Counter)
+    """Events delivered to durable subscriptions, by group."""
+    live: Counter[str] = field(default_factory=Counter)
+    """Events sent to volatile subscriptions, by subscription."""
+    dead: Counter[str] = field(default_factory=Counter)
+    """Dead letters, by code."""
+
+
+class Dispatcher:
+    """Routes and delivers what is in the logs."""
+
+    def __init__(self, bus: Bus, cursor: Cursor) -> None:
+        self.counts = Counts()
+        self.cursor = cursor
+        self._bus = bus
+        self._under_way: deque[tuple[str, int, list[asyncio.Future[Ack]]]] = deque()
+
+    async def dispatch(
+        self, log: str, seq: int, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool = True
+    ) -> None:
+        """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
+        routed = route(rows, plan)
+        counts = self.counts
+        if routed.live and live:
+            for message in deliver.live(lines, routed, plan):
+                with suppress(SituError):  # nobody promised
+                    await self._bus.send(message)
+            for (client, names), number in Counter((client, names) for _, client, names in routed.live).items():
+                for name in names.split(","):
+                    counts.live[f"{client}/{name}"] += number
+        stores: list[asyncio.Future[Ack]] = []
+        if routed.durable:
+            stores = [await self._bus.store(message) for message in deliver.durable(rows, lines, routed, plan)]
+            counts.groups.update(group for _, group in routed.durable)
+        self._under_way.append((log, seq, stores))
+        if len(self._under_way) > _MOST_UNDER_WAY:
+            await self.settle(most=_MOST_UNDER_WAY)
+
+    async def settle(self, *, most: int | None = None) -> None:
+        """Move the cursor over what is delivered; wait until no more than ``most`` messages are under way."""
+        while self._under_way:
+            first = log, seq, stores = self._under_way[0]
+            for store in stores:
+                if not store.done() and (most is None or len(self._under_way) <= most):
+                    return
+                await store
+            if not self._under_way or self._under_way[0] is not first:
+                continue  # somebody else has been here while this one waited
+            self._under_way.popleft()
+            if log == ROOT:
+                self.cursor.root = seq
+            else:
+                self.cursor.dead = seq
+
+    async def recover(self, plan: Plan) -> None:
+        """Route what is in the logs behind the cursor."""
+        self._under_way.clear()
+        self.cursor.root = await self._recover(ROOT, plan.names.root_stream, self.cursor.root, plan)
+        self.cursor.dead = await self._recover(DEAD, plan.names.dead_stream, self.cursor.dead, plan)
+        self.cursor.save()
+
+    async def _recover(self, log: str, stream: str, reached: int | None, plan: Plan) -> int:
+        state = await self._bus.state(stream)
+        if reached is None or reached > state.last:
+            # Nothing was ever routed from this log, or it is another log: what comes is routed.
+            return state.last
+        if reached + 1 < state.first:
+            _log.warning("%s has lost messages %d to %d before they were routed", stream, reached + 1, state.first - 1)
+        count = 0
+        async for stored in self._bus.read(stream, reached + 1, state.last):
+            lines = lines_of(stored)
+            rows = [decode_line(line) for line in lines]
+            if log == ROOT:
+                self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)
+                lines = place(rows, lines, stored.seq)
+            await self.dispatch(log, stored.seq, rows, lines, plan, live=False)
+            count += len(rows)
+        await self.settle(most=0)
+        if count:
+            _log.info("routed %d events of %s that were stored and not routed before", count, stream)
+        return state.last
