@@ -1,12 +1,19 @@
 #!/bin/sh
 # What `make run` shows: each command, then what it says. Edit the steps as Situ learns to do more.
+# Everything happens in a copy of the example project, in a folder that is gone at the end.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 export PATH
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+started=''
+finish() {
+    for process in $started; do kill "$process" 2>/dev/null || true; done
+    wait
+    rm -rf "$scratch"
+}
+trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -27,37 +34,64 @@ show() {
     fi
 }
 
+runs() { grep -q 'situ.host: running' .situ/logs/situ.log 2>/dev/null; }
+
+# beside FILE COMMAND: the command in another terminal, so to speak, as soon as the project runs.
+beside() {
+    file=$1
+    shift
+    (
+        until runs; do sleep 0.2; done
+        exec "$@" >"$scratch/$file" 2>&1
+    ) &
+    started="$started $!"
+}
+
+# direct: when the sensors are done and Spark has taken everything, look at what is there, then stop the run.
+direct() {
+    until runs; do sleep 0.2; done
+    sleep 12
+    until grep -q 'events published' "$scratch/sensors" && nothing_waits; do sleep 0.5; done
+    situ dead-letters list --limit 3 >"$scratch/letters" 2>&1
+    situ replay --engine edge >"$scratch/replay" 2>&1
+    kill "$(sed 's/.*"pid": \([0-9]*\).*/\1/' .situ/lock)"
+}
+
+nothing_waits() {
+    situ status --json | python -c 'import json, sys; sys.exit(json.load(sys.stdin)["engines"]["spark"]["waiting"] > 0)'
+}
+
 say 'A project is a folder of declarations. Is everything declared as it should be?'
-printf '%s$ cd examples/smart-building%s\n' "$bold" "$plain"
-cd examples/smart-building
-building=$PWD
+cd "$scratch"
+show 0 'situ init building --example --quiet'
+printf '%s$ cd building%s\n' "$bold" "$plain"
+cd building
 show 0 'situ check'
 
-say 'What can be published in it?'
-show 0 'situ explain types'
-say 'One of these types, with what it has from its supertype:'
-show 0 'situ explain types Alarm'
+say 'Two mistakes: a place compared with a time, and an attribute with a slip.'
+cp clients/people.yaml "$scratch"
+sed 's/at\.x < 5 m AND at\.y/at.x < 5 s AND att.y/' "$scratch/people.yaml" >clients/people.yaml
+show 1 'situ check'
+cp "$scratch/people.yaml" clients
 
-say 'People walk through the building, sensors report: one second of it.'
-show 0 'python -m situ.testing.building --for 1s --rate 12 --paced --types TagSeen FaceSeen DoorUsed Sighting'
+say 'The front desk asks for arrivals. What does its subscription ask for, and how do events find it?'
+show 0 'situ explain subscription desk/arrivals'
 
-say 'The front desk asks for arrivals. What does its filter mean, and does it match this event?'
-python -m situ.testing.building --for 1s --types Sighting | sed -n 2p >"$scratch/sighting.json"
-cd "$scratch"
-ln -s "$building" smart-building
-show 0 'cat sighting.json'
-show 0 'situ explain expression desk/arrivals --project smart-building --event sighting.json'
+say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
+# while, sensors publish what they notice, some of it broken, and the front desk and security read along.'
+beside sensors python programs/sensors.py --for 12 --rate 250 --broken 0.003
+beside desk python programs/desk.py
+beside faces situ subscribe FaceSeen --where 'polar.r < 2 m' --quiet
+direct &
+started="$started $!"
+show 0 'situ run --for 120s'
 
-say 'A camera measures in feet, security asks in metres: the filter is converted once, not every event.'
-show 0 'situ explain expression security/faces-close --project smart-building'
-
-say 'Two mistakes in a copy of the project: a place compared with a time, and an attribute with a slip.'
-show 0 'situ init copy --example --quiet'
-sed 's/at\.x < 5 m AND at\.y/at.x < 5 s AND att.y/' smart-building/clients/people.yaml >copy/clients/people.yaml
-show 1 'situ check --project copy'
-
-say 'Mended, and with a wider lobby: what would change?'
-sed 's/at\.x < 5 m/at.x < 8 m/' smart-building/clients/people.yaml >copy/clients/people.yaml
-show 1 'situ diff --project copy --against smart-building'
+say 'Whom the front desk saw last (`python programs/desk.py`), and security at less than two metres from a camera
+# (`situ subscribe`):'
+show 0 "tail -4 '$scratch/desk'; tail -2 '$scratch/faces'"
+say 'What was broken, while it ran (`situ dead-letters list`):'
+show 0 "cat '$scratch/letters'"
+say 'The log once more, through the same subscriptions (`situ replay`):'
+show 0 "cat '$scratch/replay'"
 
 say 'Next: `situ --help`, or a project of your own with `situ init`.'
