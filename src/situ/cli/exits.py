@@ -47,6 +47,7 @@ class Stop(Exception):
 _EXITS = {
     "B": Exit.UNREACHABLE,
     "B104": Exit.NO,
+    "B114": Exit.USAGE,
     "D104": Exit.UNREACHABLE,
     "D105": Exit.UNREACHABLE,
     "N": Exit.FAILED,

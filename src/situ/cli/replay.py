@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from situ.cli.output import Output
     from situ.cli.progress import Advance
     from situ.deployment import Deployment
+    from situ.errors import Problem
     from situ.host.replaying import Delivery
+
+_SHOWN = 20  # lines passed over that are shown
 
 
 def replay(
@@ -46,6 +49,15 @@ def replay(
             show_default=False,
         ),
     ] = "",
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            metavar="FOLDER",
+            help="Read events from files (JSON Lines, Parquet) instead of the log; nothing needs to run.",
+            show_default=False,
+        ),
+    ] = None,
     engine: Annotated[
         Literal["spark", "edge"] | None,
         typer.Option("--engine", help="What replays, instead of what situ.yaml says.", show_default=False),
@@ -63,6 +75,7 @@ def replay(
     Examples:
       situ replay --from '1 h ago'
       situ replay --from 2026-11-01 --to 2026-11-02 --subscription desk/arrivals --out arrivals
+      situ replay --files yesterday.jsonl
     """
     from situ.cli.moments import read_moment
     from situ.cli.opened import open_project
@@ -72,8 +85,15 @@ def replay(
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
     opened = open_project(project)
     kind = engine or opened.deployment.settings.engine
+    chosen = tuple(subscriptions or ())
+    passed: list[Problem] = []
     with progress("Replaying", shown=output.has_terminal) as advance, Deliveries(out, output) as deliveries:
-        asyncio.run(_replay(opened, kind, first, last, tuple(subscriptions or ()), deliveries, advance))
+        if files is not None:
+            _replay_files(opened, files, first if since != "begin" else None, last, chosen, deliveries, passed.append)
+        else:
+            asyncio.run(_replay(opened, kind, first, last, chosen, deliveries, advance))
+    if passed and not quiet:
+        output.warn(passed[:_SHOWN])
 
     def shown() -> Any:
         from situ.cli.show_replay import show_replay
@@ -84,6 +104,24 @@ def replay(
         counts = dict(sorted(deliveries.counts.items()))
         output.answer(lambda: {"deliveries": sum(counts.values()), "subscriptions": counts}, shown)
     return Exit.DONE if deliveries.counts else Exit.NO
+
+
+def _replay_files(
+    opened: Opened,
+    files: Path,
+    since: datetime | None,
+    until: datetime | None,
+    subscriptions: tuple[str, ...],
+    deliveries: Deliveries,
+    report: Callable[[Problem], None],
+) -> None:
+    from situ.host.replaying import replay_files, wanted_only
+
+    deployment = opened.deployment
+    _check(subscriptions, deployment)
+    routing = wanted_only(deployment, subscriptions)
+    for some in replay_files(files, deployment, routing, start=since, end=until, report=report):
+        deliveries.add(some)
 
 
 async def _replay(

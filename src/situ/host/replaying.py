@@ -7,6 +7,7 @@ give a delivery for each event and each subscription it is for, each event once 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,13 +16,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from situ.bus.address import Address
+from situ.bus.files import Report, event_time, read_files
 from situ.bus.interface import Bus
 from situ.bus.names import Names
+from situ.catalogue import MALFORMED_LINE
 from situ.deployment import Deployment
-from situ.event.lines import decode_line
-from situ.event.message import Stored, position, split_lines
-from situ.event.row import Row
+from situ.event.instants import microseconds
+from situ.event.intake import Intake
+from situ.event.lines import decode_line, encode_row
+from situ.event.message import join_lines, position, split_lines
+from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
 from situ.settings import Settings
 from situ.subscription.routing import Routing, compile_routing
@@ -29,6 +36,8 @@ from situ.subscription.routing import Routing, compile_routing
 Progress = Callable[[str, int, int], None]
 
 _BATCH = 2_000  # events that are routed at once
+_REMEMBERED = 200_000  # keys of events of files, by which repeats are known
+_SHOWN = 80  # characters of a line that is passed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +77,49 @@ async def replay_here(
     replay = Replay(routing)
     async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
         async for message in messages:
-            if found := replay.take(_lines(message)):
-                yield found
+            for place, line in enumerate(split_lines(message.body)):
+                replay.add(decode_line(line, pos=position(message.seq, place)), line)
+            if replay.full:
+                yield replay.finish()
             if progress is not None:
                 progress("", message.seq - first + 1, max(last - first + 1, 1))
     yield replay.finish()
 
 
 class Replay:
-    """Routes lines of a log, many at a time."""
+    """Routes lines of a log, many at a time. In a log a client's events are in order, in files they need not be."""
 
-    def __init__(self, routing: Routing) -> None:
+    def __init__(self, routing: Routing, *, ordered: bool = True) -> None:
         self.events = 0
         self._routing = routing
+        self._ordered = ordered
         self._highest: dict[tuple[str, int], int] = {}
+        self._seen: OrderedDict[tuple[str, int, int], None] = OrderedDict()
         self._rows: list[Row] = []
         self._texts: list[bytes] = []
 
-    def take(self, lines: Iterator[tuple[bytes, int]]) -> list[Delivery]:
-        for line, pos in lines:
-            row = decode_line(line, pos=pos)
-            key = (row.client, row.incarnation)
-            if row.seq <= self._highest.get(key, 0):
-                continue  # the log holds it twice
-            self._highest[key] = row.seq
+    @property
+    def full(self) -> bool:
+        return len(self._rows) >= _BATCH
+
+    def add(self, row: Row, line: bytes) -> None:
+        if self._is_new(row):
             self._rows.append(row)
             self._texts.append(line)
-        return self.finish() if len(self._rows) >= _BATCH else []
+
+    def _is_new(self, row: Row) -> bool:
+        if self._ordered:
+            key = (row.client, row.incarnation)
+            new = row.seq > self._highest.get(key, 0)
+            self._highest[key] = max(row.seq, self._highest.get(key, 0))
+            return new
+        exact = (row.client, row.incarnation, row.seq)
+        if exact in self._seen:
+            return False
+        self._seen[exact] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return True
 
     def finish(self) -> list[Delivery]:
         rows, texts = self._rows, self._texts
@@ -110,6 +135,59 @@ class Replay:
         found += [(index, f"{client}/{name}") for index, client, names in routed.live for name in names.split(",")]
         found.sort(key=lambda each: each[0])
         return [Delivery(subscription, texts[index]) for index, subscription in found]
+
+
+def replay_files(
+    folder: Path,
+    deployment: Deployment,
+    routing: Routing,
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    report: Report,
+) -> Iterator[list[Delivery]]:
+    """The deliveries of events in files: lines of a root log, or CloudEvents as clients write them."""
+    replay, reader = Replay(routing, ordered=False), FileReader(deployment)
+    for lines in read_files(folder, start=start, end=end, report=report):
+        for line in lines:
+            row = reader.read(line, report)
+            if row is not None:
+                replay.add(row, line if b'"situkey"' in line else encode_row(row))
+        if replay.full:
+            yield replay.finish()
+    yield replay.finish()
+
+
+class FileReader:
+    """Lines of files → rows. What clients wrote has no key yet: it is numbered as it comes, by source."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        settings = deployment.settings
+        self._intake = Intake(
+            deployment.types,
+            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+            ahead=settings.limits.ahead,
+            limit=settings.limits.event,
+        )
+        self._number = 0
+
+    def read(self, line: bytes, report: Report) -> Row | None:
+        self._number += 1
+        if b'"situkey"' in line:
+            try:
+                return decode_line(line, pos=position(self._number))
+            except (msgspec.DecodeError, ValueError):
+                pass  # then it is not from a root log
+        at = event_time(line)
+        received = 0 if at is None or at.tzinfo is None else microseconds(at)
+        origin = Origin(client="file", incarnation=1, seq=self._number, received=received, pos=position(self._number))
+        row = self._intake.decode(join_lines([line]), origin)[0]
+        if isinstance(row, Row):
+            return row
+        code, _, message, _ = row.errors[0]
+        shown = line[:_SHOWN].decode(errors="replace")
+        report(MALFORMED_LINE(reason=f"{code} {message.rstrip('.')} ({shown}…)"))
+        return None
 
 
 async def replay_on_spark(
@@ -145,8 +223,3 @@ def _open(folder: Path, settings: Settings, address: Address, version: int, firs
 
 def _some(rows: Iterator[Delivery]) -> list[Delivery]:
     return list(islice(rows, _BATCH))
-
-
-def _lines(message: Stored) -> Iterator[tuple[bytes, int]]:
-    for place, line in enumerate(split_lines(message.body)):
-        yield line, position(message.seq, place)
