@@ -6,11 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import decode, expressions, folder, matching, simulator
+from benchmarks import decode, expressions, folder, matching, pipeline, simulator
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
 from benchmarks.report import write_page
 
 SCENARIOS: list[Scenario] = [
+    *pipeline.SCENARIOS,
     *expressions.SCENARIOS,
     *folder.SCENARIOS,
     *simulator.SCENARIOS,
@@ -23,7 +25,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="scenarios to run (default: all)")
-    parser.add_argument("--quick", action="store_true", help="two repetitions, nothing stored: does it run at all?")
+    parser.add_argument("--quick", action="store_true", help="small, once, nothing stored: does it run at all?")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
     options = parser.parse_args()
     known = {scenario.name: scenario for scenario in SCENARIOS}
@@ -34,13 +36,14 @@ def main() -> int:
     if unknown := [name for name in options.names if name not in known]:
         print(f"unknown: {', '.join(unknown)}; --list shows what there is", file=sys.stderr)
         return 2
-    for name in options.names or known:
-        result = measure(known[name], quick=options.quick, say=_progress)
-        _show(result)
-        if not options.quick:
-            store(result)
+    with Bench(quick=options.quick) as bench:
+        for name in options.names or known:
+            result = measure(known[name], bench, say=_progress)
+            _show(result)
+            if not options.quick:
+                store(result)
     if not options.quick:
-        write_page(PAGE)
+        write_page(PAGE, [scenario.name for scenario in SCENARIOS])
         print(f"written: {PAGE}")
     return 0
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
 from situ.event import accept, check_time, decode_batch
 from situ.event.instants import microseconds
@@ -134,7 +135,7 @@ def _lines() -> tuple[Callable[[], int], Callable[[], int]]:
     return write, read
 
 
-def _variants() -> list[Variant]:
+def _variants(bench: Bench) -> list[Variant]:
     write, read = _lines()
     return [
         *(Variant(name=f"intake, {count:,} types", work=_intake(count), point=float(count)) for count in KINDS),

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
 from situ.expr.check import check_condition
 from situ.expr.emit_python import compile_test
@@ -111,7 +112,7 @@ def _text_of(nodes: int) -> str:
     return " AND ".join(f"(at.x > {n} m OR floor = {n})" for n in range(max(1, nodes // 7)))
 
 
-def _front_variants() -> list[Variant]:
+def _front_variants(bench: Bench) -> list[Variant]:
     known = scope()
 
     def variant(size: int) -> Variant:
@@ -158,7 +159,7 @@ SCENARIOS = [
             unit="events/s",
             about=f"`{text}` on {EVENTS:,} events: the function Situ generates, the same filter as a Python lambda, "
             "and the reference interpreter.",
-            variants=lambda name=name: _filter_variants(name),  # type: ignore[misc]
+            variants=lambda bench, name=name: _filter_variants(name),  # type: ignore[misc]
             judge=_filter_verdicts,
         )
         for name, (text, _) in FILTERS.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
 
 SIZES = (125, 250, 500, 1000)
@@ -49,7 +50,7 @@ def _client(n: int, size: int) -> str:
     )
 
 
-def _variants() -> list[Variant]:
+def _variants(bench: Bench) -> list[Variant]:
     from situ.project.check import check_folder
 
     root = Path(tempfile.mkdtemp(prefix="situ-bench-"))

@@ -12,33 +12,71 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.bench import Bench
+
 RESULTS = Path(__file__).parent / "results"
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What work says of itself, where units over the time of the whole call would not do.
+
+    ``figures`` are further numbers (a percentile, megabytes a second); ``curves`` what the repetition looked like.
+    """
+
+    value: float
+    figures: Mapping[str, float] = field(default_factory=dict)
+    curves: Mapping[str, Points] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One way of doing the work: ``work`` does it once and returns how many units of it were done."""
+    """One way of doing the work: ``work`` does it once and returns how many units were done, or what it measured.
+
+    Where a scenario varies a size, ``point`` is that size, and ``series`` the curve that the variant is a point of.
+    """
 
     name: str
-    work: Callable[[], int]
-    point: float | None = None  # where on a curve it lies, for scenarios that vary a size
+    work: Callable[[], int | Taken]
+    point: float | None = None
+    series: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """How a scenario is drawn: medians over the points of its variants, or the curves that its variants took."""
+
+    x: str
+    y: str
+    curves: bool = False
+    log_x: bool = True
+    log_y: bool = False
+    figure: str = ""
+    """The figure to draw instead of the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is compared, and its goals. ``judge`` turns medians (units a second, by variant) into verdicts."""
+    """What is compared, and its goals.
+
+    ``judge`` turns medians into verdicts: of values by the name of the variant, of figures by ``variant: figure``.
+    """
 
     name: str
     title: str
     unit: str
     about: str
-    variants: Callable[[], list[Variant]]
+    variants: Callable[[Bench], list[Variant]]
     judge: Callable[[dict[str, float]], list[Verdict]] = field(default=lambda medians: [])
     repetitions: int = 7
+    warm: bool = True
+    """Run each variant once before measuring: caches filled, code compiled."""
+    plot: Plot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,50 +91,77 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The rates of one variant, in units a second, one for each repetition."""
+    """What one variant gave: a value for each repetition, its figures likewise, the curves of the last one."""
 
     name: str
     rates: list[float]
     point: float | None
+    series: str
+    figures: dict[str, list[float]]
+    curves: dict[str, list[tuple[float, float]]]
 
     @property
     def median(self) -> float:
         return statistics.median(self.rates)
 
+    def medians(self) -> dict[str, float]:
+        """Of the value and of all figures."""
+        return {self.name: self.median} | {
+            f"{self.name}: {figure}": statistics.median(values) for figure, values in self.figures.items()
+        }
 
-def measure(
-    scenario: Scenario, *, quick: bool = False, say: Callable[[str], None] = lambda text: None
-) -> dict[str, object]:
+
+def measure(scenario: Scenario, bench: Bench, *, say: Callable[[str], None] = lambda text: None) -> dict[str, object]:
     """Run a scenario and return its result as plain data."""
-    variants = scenario.variants()
-    repetitions = 2 if quick else scenario.repetitions
-    rates: dict[str, list[float]] = {variant.name: [] for variant in variants}
-    for variant in variants:
-        variant.work()  # warm: caches filled, code compiled
-    for turn in range(repetitions):
-        say(f"{scenario.name}: {turn + 1} of {repetitions}")
-        for variant in variants:
-            rates[variant.name].append(_rate(variant))
-    measured = [Measured(name=v.name, rates=rates[v.name], point=v.point) for v in variants]
-    medians = {m.name: m.median for m in measured}
+    with bench.scenario():
+        measured = _run(scenario, bench, say)
+    medians: dict[str, float] = {}
+    for each in measured:
+        medians |= each.medians()
     return {
         "scenario": scenario.name,
         "title": scenario.title,
         "about": scenario.about,
         "unit": scenario.unit,
         "machine": machine(),
-        "variants": [{**asdict(m), "median": m.median} for m in measured],
+        "plot": asdict(scenario.plot) if scenario.plot is not None else None,
+        "variants": [{**asdict(each), "median": each.median} for each in measured],
         "verdicts": [asdict(verdict) for verdict in scenario.judge(medians)],
     }
 
 
-def _rate(variant: Variant) -> float:
+def _run(scenario: Scenario, bench: Bench, say: Callable[[str], None]) -> list[Measured]:
+    variants = scenario.variants(bench)
+    repetitions = 1 if bench.quick else scenario.repetitions
+    taken: dict[str, list[Taken]] = {variant.name: [] for variant in variants}
+    if scenario.warm and not bench.quick:
+        for variant in variants:
+            variant.work()
+    for turn in range(repetitions):
+        for variant in variants:
+            say(f"{scenario.name}: {turn + 1} of {repetitions}, {variant.name}")
+            taken[variant.name].append(_take(variant))
+    return [_measured(variant, taken[variant.name]) for variant in variants]
+
+
+def _measured(variant: Variant, taken: list[Taken]) -> Measured:
+    return Measured(
+        name=variant.name,
+        rates=[each.value for each in taken],
+        point=variant.point,
+        series=variant.series,
+        figures={name: [each.figures[name] for each in taken] for name in taken[0].figures},
+        curves={name: list(points) for name, points in taken[-1].curves.items()},
+    )
+
+
+def _take(variant: Variant) -> Taken:
     gc.collect()
     gc.disable()
     try:
         start = time.perf_counter()
         done = variant.work()
-        return done / (time.perf_counter() - start)
+        return done if isinstance(done, Taken) else Taken(value=done / (time.perf_counter() - start))
     finally:
         gc.enable()
 
@@ -115,8 +180,20 @@ def machine() -> dict[str, object]:
 def store(result: dict[str, object]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{result['scenario']}.json"
-    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
+    path.write_text(json.dumps(_rounded(result), indent=2, sort_keys=True, ensure_ascii=False) + "\n")
     return path
+
+
+def _rounded(value: object) -> object:
+    """Six digits: more than a measurement has."""
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case dict():
+            return {key: _rounded(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_rounded(each) for each in value]
+    return value
 
 
 def stored() -> Iterator[dict[str, object]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
 from situ.event.row import Row
 from situ.subscription import Subscription
@@ -63,7 +64,7 @@ def _run(routing: Routing, rows: list[Row], times: int = 4) -> Callable[[], int]
     return work
 
 
-def _subscription_variants() -> list[Variant]:
+def _subscription_variants(bench: Bench) -> list[Variant]:
     variants: list[Variant] = []
     types = _types(1)
     for count in SUBSCRIPTIONS:
@@ -104,7 +105,7 @@ def _subscription_verdicts(medians: dict[str, float]) -> list[Verdict]:
     ]
 
 
-def _type_variants() -> list[Variant]:
+def _type_variants(bench: Bench) -> list[Variant]:
     variants: list[Variant] = []
     for count in KINDS:
         dice = random.Random(7)
@@ -148,7 +149,7 @@ class _Growing:
         return 20
 
 
-def _update_variants() -> list[Variant]:
+def _update_variants(bench: Bench) -> list[Variant]:
     return [
         Variant(name=f"one more than {count:,}", work=_Growing(count).work, point=float(count))
         for count in (100, 1_000, 10_000)

@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import stored
+from benchmarks.plots import draw
 
 _HEAD = """# Benchmarks
 
 Generated from `benchmarks/results/` by `make bench`; figures are medians of several repetitions, variants measured in
 turns in one run. Compare ratios: absolute figures belong to the machine they were measured on.
+[How to run them](internals/benchmarking.md) says more.
+"""
+_GOALS = """
+## Goals
+
+| figure | measured | goal | met |
+| --- | ---: | --- | --- |
 """
 
 
-def write_page(path: Path) -> None:
-    results = list(stored())
-    path.write_text(_HEAD + "".join(_section(result) for result in results))
+def write_page(path: Path, order: Sequence[str]) -> None:
+    """The page of all stored results, in this order of their scenarios."""
+    results: dict[str, dict[str, Any]] = {str(each["scenario"]): each for each in stored()}
+    sorted_ = [results[name] for name in order if name in results]
+    goals = "".join(_goal(result, verdict) for result in sorted_ for verdict in result["verdicts"])
+    path.write_text(_HEAD + _GOALS + goals + "".join(_section(result) for result in sorted_))
+
+
+def _goal(result: dict[str, Any], verdict: dict[str, Any]) -> str:
+    linked = {**verdict, "what": f"[{verdict['what']}](#{result['scenario']})"}
+    return _verdict(linked) + "\n"
+
+
+def _verdict(verdict: dict[str, Any]) -> str:
+    met = "yes" if verdict["met"] else "**no**"
+    return f"| {verdict['what']} | {_number(verdict['value'])} | {verdict['goal']} | {met} |"
 
 
 def _section(result: dict[str, Any]) -> str:
     machine = result["machine"]
-    lines = [f"\n## {result['title']}\n", result["about"] + "\n", *_rates(result)]
+    lines = [f"\n## {result['title']} {{#{result['scenario']}}}\n", result["about"] + "\n"]
+    picture = draw(result)
+    if picture is not None:
+        lines.append(f"![{result['title']}](images/{picture.name})\n")
+    lines += _table(result)
     if result["verdicts"]:
         lines += ["", "| figure | measured | goal | met |", "| --- | ---: | --- | --- |"]
-        lines += [
-            f"| {v['what']} | {v['value']:,.2f} | {v['goal']} | {'yes' if v['met'] else 'no'} |"
-            for v in result["verdicts"]
-        ]
+        lines += map(_verdict, result["verdicts"])
     lines.append(
         f"\n`python -m benchmarks {result['scenario']}` · {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"Python {machine['python']}, {machine['system']}\n"
@@ -35,9 +59,21 @@ def _section(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _rates(result: dict[str, Any]) -> list[str]:
-    rows = [f"| variant | {result['unit']} | lowest – highest |", "| --- | ---: | ---: |"]
-    for variant in result["variants"]:
-        low, high = min(variant["rates"]), max(variant["rates"])
-        rows.append(f"| {variant['name']} | {variant['median']:,.0f} | {low:,.0f} – {high:,.0f} |")
+def _table(result: dict[str, Any]) -> list[str]:
+    variants = result["variants"]
+    figures = list(dict.fromkeys(name for variant in variants for name in variant["figures"]))
+    heads = ["variant", result["unit"], *(["lowest – highest"] if len(variants[0]["rates"]) > 1 else []), *figures]
+    rows = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    for variant in variants:
+        cells = [variant["name"], _number(variant["median"])]
+        if len(variant["rates"]) > 1:
+            cells.append(f"{_number(min(variant['rates']))} – {_number(max(variant['rates']))}")
+        for name in figures:
+            values = variant["figures"].get(name)
+            cells.append(_number(statistics.median(values)) if values else "")
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
 from situ.testing.building import example_building, simulate
 
 GOALS = {"JSON lines": 300_000.0, "Arrow columns": 2_000_000.0}
 
 
-def _variants() -> list[Variant]:
+def _variants(bench: Bench) -> list[Variant]:
     building = example_building()
 
     def lines() -> int:

@@ -1,0 +1,110 @@
+"""How fast a query takes a full ingress stream in: when each of its batches ended, and how far it was then.
+
+The first batches, in which workers load the deployment and Java compiles, are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.bench import Bench
+from benchmarks.zones import Ingress
+from situ.pipeline.engine import SparkEngine
+from situ.pipeline.offsets import read_offset
+from situ.pipeline.source import BusSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SKIPPED = 2
+_WITHIN = 300.0
+Write = Callable[["DataFrame", int], None]
+
+
+class Marks:
+    """The ends of the batches of one query."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self._ends: list[tuple[float, int]] = []
+
+    def add(self, seq: int) -> None:
+        self._ends.append((time.perf_counter(), seq))
+
+    @property
+    def done(self) -> bool:
+        return bool(self._ends) and self._ends[-1][1] >= self._last
+
+    @property
+    def messages_a_second(self) -> float:
+        """Over all batches but the first."""
+        ends = self._ends
+        assert len(ends) > SKIPPED, f"{len(ends)} batches are too few to measure"
+        (start, first), (end, last) = ends[SKIPPED - 1], ends[-1]
+        return (last - first) / (end - start)
+
+
+def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> float:
+    """Messages a second that the engine takes, with all it does with them."""
+    zone = ingress.zone
+    marks = Marks(ingress.last)
+    engine = SparkEngine(
+        bench.spark,
+        zone.address,
+        zone.deployment.settings,
+        bench.folder("checkpoints"),
+        fused=fused,
+        on_batch=lambda batch: marks.add(batch.offset.seq),
+    )
+    engine.start()
+    try:
+        _wait(marks, lambda: engine.wait(0.02))
+    finally:
+        engine.stop()
+    return marks.messages_a_second
+
+
+def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write) -> float:
+    """Messages a second that a query takes which reads the same source, in the same batches, and does this to them."""
+    zone, settings = ingress.zone, ingress.zone.deployment.settings
+    checkpoint = bench.folder("checkpoint")
+    marks = Marks(ingress.last)
+    bench.spark.dataSource.register(BusSource)
+    stream = (
+        bench.spark.readStream.format(BusSource.name())
+        .option("address", zone.address.to_json())
+        .option("content", content)
+        .option("partitions", str(bench.spark.sparkContext.defaultParallelism))
+        .option("maxEvents", str(settings.spark.max_events))
+        .load()
+    )
+
+    def batch(frame: DataFrame, number: int) -> None:
+        write(frame, number)
+        marks.add(_end(checkpoint, number))
+
+    query = (
+        stream.writeStream.option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime=f"{round(settings.spark.trigger.total_seconds() * 1000)} milliseconds")
+        .foreachBatch(batch)
+        .start()
+    )
+    try:
+        _wait(marks, lambda: query.awaitTermination(0.02))  # type: ignore[arg-type]
+    finally:
+        query.stop()
+    return marks.messages_a_second
+
+
+def _end(checkpoint: Path, number: int) -> int:
+    return read_offset(checkpoint, number).seq
+
+
+def _wait(marks: Marks, look: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _WITHIN
+    while not marks.done:
+        look()  # raises if the query has failed
+        assert time.monotonic() < deadline, f"not done within {_WITHIN:.0f} s"

@@ -1,0 +1,197 @@
+"""The pipeline on Spark: events a second against a job written by hand and against reading alone; decoding alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from benchmarks.bench import Bench
+from benchmarks.building_events import PER_MESSAGE, SUBSCRIPTIONS, messages, project_files
+from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
+from benchmarks.zones import Ingress, open_zone
+from situ.event.message import COUNT
+from situ.subscription.targets import group_of
+
+SITU, STAGES, BY_HAND = "Situ", "Situ, rows through Spark", "written by hand"
+TEXT, ROWS = "bare read, text", "bare read, decoded"
+FROM_JSON = "bare read, text, from_json"
+
+
+def _ingress(bench: Bench, full: int, quick: int) -> Ingress:
+    most = bench.some(200_000, 10_000)
+    files = project_files(situ=f"spark: {{max_events: {most}}}\n")
+    zone = bench.open(open_zone(bench.folder("zone"), files, SUBSCRIPTIONS))
+    return Ingress(zone, messages(), bench.some(full, quick) // PER_MESSAGE)
+
+
+def _variants(bench: Bench) -> list[Variant]:
+    from benchmarks import by_hand
+    from benchmarks.draining import drain_by_engine, drain_by_query
+
+    ingress = _ingress(bench, 1_000_000, 120_000)
+    address = ingress.zone.address
+    groups = {each.id: group_of(each) for each in SUBSCRIPTIONS}
+    delivered: dict[str, Counter[str]] = {}
+
+    def compared(name: str, drain: Callable[[], float]) -> Callable[[], Taken]:
+        """Fill, drain, and see that everybody delivers the same."""
+
+        def work() -> Taken:
+            ingress.fill()
+            rate = drain() * PER_MESSAGE
+            if name not in delivered:
+                delivered[name] = _delivered(ingress)
+                first = next(iter(delivered.values()))
+                assert delivered[name] == first, f"{name} delivers {delivered[name]}, and not {first}"
+            return Taken(value=rate)
+
+        return work
+
+    def bare(content: str) -> Callable[[], Taken]:
+        def work() -> Taken:
+            ingress.fill(again=False)
+            return Taken(value=drain_by_query(bench, ingress, content=content, write=_nowhere) * PER_MESSAGE)
+
+        return work
+
+    def hand() -> float:
+        return drain_by_query(
+            bench, ingress, content="events", write=lambda frame, _: by_hand.publish(frame, address, groups)
+        )
+
+    return [
+        Variant(name=SITU, work=compared(SITU, lambda: drain_by_engine(bench, ingress))),
+        Variant(name=STAGES, work=compared(STAGES, lambda: drain_by_engine(bench, ingress, fused=False))),
+        Variant(name=BY_HAND, work=compared(BY_HAND, hand)),
+        Variant(name=TEXT, work=bare("events")),
+        Variant(name=ROWS, work=bare("rows")),
+    ]
+
+
+def _nowhere(frame: object, number: int) -> None:
+    frame.write.format("noop").mode("overwrite").save()  # type: ignore[attr-defined]
+
+
+def _delivered(ingress: Ingress) -> Counter[str]:
+    """How many events are in the root log, and how many wait for each group."""
+    names, found = ingress.zone.names, Counter[str]()
+    for stream in (names.root_stream, names.out_stream, names.dead_stream):
+        for message in ingress.zone.bus.read(stream, 1):
+            found[stream if stream == names.root_stream else message.subject] += int(message.headers[COUNT])
+    return found
+
+
+def _verdicts(medians: dict[str, float]) -> list[Verdict]:
+    hand = medians[SITU] / medians[BY_HAND]
+    text, rows = medians[SITU] / medians[TEXT], medians[SITU] / medians[ROWS]
+    return [
+        Verdict(what="pipeline against the job written by hand", value=hand, goal="≥ 0.9", met=hand >= 0.9),
+        Verdict(what="pipeline against a bare read that decodes", value=rows, goal="≥ 0.5", met=rows >= 0.5),
+        Verdict(what="pipeline against a bare read of undecoded text", value=text, goal="≥ 0.5", met=text >= 0.5),
+    ]
+
+
+def _decode_variants(bench: Bench) -> list[Variant]:
+    from benchmarks.by_hand import EVENT
+    from situ.pipeline.source import BusSource
+
+    ingress = _ingress(bench, 400_000, 20_000)
+    ingress.fill(again=False)
+    bench.spark.dataSource.register(BusSource)
+
+    def read(content: str, *, decode: bool = False) -> Callable[[], int]:
+        def work() -> int:
+            address = ingress.zone.address.to_json()
+            frame = bench.spark.read.format(BusSource.name()).option("address", address).option("content", content)
+            rows = frame.load()
+            if decode:
+                rows = rows.selectExpr("* EXCEPT (event)", f"from_json(event, '{' '.join(EVENT.split())}') AS e")
+                rows = rows.selectExpr("* EXCEPT (e)", "e.*")
+            rows.write.format("noop").mode("overwrite").save()
+            return ingress.events
+
+        return work
+
+    return [
+        Variant(name=ROWS, work=read("rows")),
+        Variant(name=FROM_JSON, work=read("events", decode=True)),
+        Variant(name=TEXT, work=read("events")),
+    ]
+
+
+def _decode_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    whole = medians[ROWS] / medians[FROM_JSON]
+    alone = (1 / medians[FROM_JSON] - 1 / medians[TEXT]) * medians[ROWS]
+    return [
+        Verdict(what="reading and decoding against reading and from_json", value=whole, goal="≥ 2", met=whole >= 2),
+        Verdict(
+            what="time of reading and decoding, in times that from_json adds to reading", value=1 / alone, goal="", met=True
+        ),
+    ]
+
+
+def _bus_variants(bench: Bench) -> list[Variant]:
+    together = _ingress(bench, 400_000, 20_000)
+    alone = Ingress(together.zone, messages(1), bench.some(20_000, 2_000))
+
+    def store(ingress: Ingress) -> Callable[[], Taken]:
+        def work() -> Taken:
+            ingress.fill()
+            rate = ingress.events / ingress.stored_in
+            return Taken(value=rate, figures={"MB/s": ingress.size / ingress.stored_in / 1e6})
+
+        return work
+
+    def read(ingress: Ingress) -> Callable[[], int]:
+        def work() -> int:
+            names = ingress.zone.names
+            count = sum(int(message.headers[COUNT]) for message in ingress.zone.bus.read(names.in_stream, 1))
+            assert count == ingress.events, "what was stored is read"
+            return count
+
+        return work
+
+    return [
+        Variant(name="storing, 500 a message", work=store(together)),
+        Variant(name="reading, 500 a message", work=read(together)),
+        Variant(name="storing, 1 a message", work=store(alone)),
+        Variant(name="reading, 1 a message", work=read(alone)),
+    ]
+
+
+SCENARIOS = [
+    Scenario(
+        name="pipeline-throughput",
+        title="The pipeline on Spark",
+        unit="events/s",
+        about="1,000,000 events of about 200 bytes of the smart-building example wait in the ingress stream, 500 a "
+        "message, of eight clients; three durable subscriptions with filters. Each variant drains it in batches of "
+        "200,000; the first two batches are left out. *Situ* decodes, checks, stamps, writes the root log, matches and "
+        "delivers, in one pass of a worker; *rows through Spark* does the same with Spark between decoding and the "
+        "rest. *Written by hand* is `benchmarks/by_hand.py`: the same deliveries for just these subscriptions, with "
+        "`from_json`, filters in SQL, `to_json` and native aggregation. *Bare reads* read the same source and throw "
+        "it away: *text* hands over what clients sent, undecoded; *decoded* is checked against its type.",
+        variants=_variants,
+        judge=_verdicts,
+        repetitions=3,
+    ),
+    Scenario(
+        name="decode-spark",
+        title="Decoding in the source against `from_json`",
+        unit="events/s",
+        about="400,000 events of the same log, read as one batch and thrown away: decoded and checked in the source, "
+        "and as text with `from_json`, which checks nothing.",
+        variants=_decode_variants,
+        judge=_decode_verdicts,
+        repetitions=5,
+    ),
+    Scenario(
+        name="bus",
+        title="The embedded bus",
+        unit="events/s",
+        about="Events of about 200 bytes, stored in the ingress stream (on disk, each message confirmed) and read from "
+        "it, over one connection.",
+        variants=_bus_variants,
+        repetitions=5,
+    ),
+]
