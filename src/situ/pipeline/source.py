@@ -125,9 +125,11 @@ class BusStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         begin, settings = Offset.from_json(start), self._settings
         bus = shared_bus(settings.address)
-        last = bus.state(settings.log).last
+        state = bus.state(settings.log)
+        last = state.last
         if not isinstance(limit, ReadAllAvailable):
-            last = min(last, begin.seq + _fitting(bus, settings, begin.seq, last, limit))
+            behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
+            last = min(last, behind + _fitting(bus, settings, behind, last, limit))
         version = current_version(settings.address)
         if last <= begin.seq and version == begin.version:
             return start
