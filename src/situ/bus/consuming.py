@@ -244,7 +244,9 @@ class NatsConsumption:
                 return None
             self._wake.clear()
             try:
-                await asyncio.wait_for(self._wake.wait(), min(0.5, deadline - loop.time()))
+                # Not `wait_for`: it may swallow a cancellation that comes with the event.
+                async with asyncio.timeout(min(0.5, deadline - loop.time())):
+                    await self._wake.wait()
             except TimeoutError:
                 continue
         return self._came.get_nowait()

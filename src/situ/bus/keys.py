@@ -216,4 +216,5 @@ def _encode(text: bytes) -> str:
 
 async def _wait(event: asyncio.Event, timeout: float) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), timeout)
+        async with asyncio.timeout(timeout):
+            await event.wait()

@@ -213,7 +213,8 @@ class Link:
             if self._closing:
                 raise self.unreachable()
             try:
-                await asyncio.wait_for(self._up.wait(), self.patience if patience is None else patience)
+                async with asyncio.timeout(self.patience if patience is None else patience):
+                    await self._up.wait()
             except TimeoutError:
                 raise self.unreachable() from None
         assert self._client is not None

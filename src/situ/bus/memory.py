@@ -175,7 +175,8 @@ class MemoryBus:
         try:
             if not self._carry(replace(message, headers={**message.headers, REPLY: reply})):
                 raise SituError(NO_LISTENER(subject=message.subject))
-            return await asyncio.wait_for(answer, timeout)
+            async with asyncio.timeout(timeout):
+                return await answer
         except TimeoutError:
             raise SituError(NO_ANSWER(subject=message.subject, seconds=float(timeout))) from None
         finally:
