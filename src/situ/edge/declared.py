@@ -40,7 +40,8 @@ class Installing:
         if self._installed.is_set():
             return True
         try:
-            await asyncio.wait_for(self._installed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._installed.wait()
         except TimeoutError:
             return False
         return True

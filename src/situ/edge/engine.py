@@ -18,6 +18,7 @@ from situ.catalogue import ENGINE_FAILED
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
+from situ.edge.ending import end
 from situ.edge.plans import Plan, compile_plan
 from situ.edge.root_log import dead_letters, place, root_message
 from situ.edge.stamp import stamp
@@ -123,9 +124,7 @@ class EdgeEngine:
                 self._failed.set_result(None)
 
     async def _end_work(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         self._tasks = []
         await self._stack.aclose()
 

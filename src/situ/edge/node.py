@@ -18,6 +18,7 @@ from situ.bus.interface import Bus
 from situ.catalogue import NOT_AVAILABLE
 from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Advertisement, Callback, Listener, Registration
+from situ.edge.ending import end
 from situ.edge.event import Event
 from situ.edge.naming import types_in
 from situ.edge.publishing import Publications
@@ -72,9 +73,7 @@ class Node:
             _log.error("%s: %d events could not be stored and are lost", self.client, self._sender.queued)
         self._closed = True
         tasks = [*self._tasks, *(each.task for each in self._listeners if each.task is not None)]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
         await self._subscriptions.close()
         await self._sender.close()
         await self._session.close()
@@ -211,9 +210,7 @@ class Node:
 
     async def remove_listener(self, listener: Listener) -> None:
         """Call back no more; what only this listener needed flows no more."""
-        if listener.task is not None:
-            listener.task.cancel()
-            await asyncio.gather(listener.task, return_exceptions=True)
+        await end([listener.task])
         if listener in self._listeners:
             self._listeners.remove(listener)
             listener.registration.listeners -= 1

@@ -20,6 +20,7 @@ from situ.bus.names import Names, shard_of
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
+from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.history import HistoryReader
 from situ.errors import SituError
@@ -136,9 +137,7 @@ class Router:
         await self._drain()
         for timer in self._timers.values():
             timer.cancel()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         await self._stack.aclose()
 
     async def _drain(self) -> None:

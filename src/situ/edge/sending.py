@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from situ.catalogue import EVENT_TOO_LARGE, QUEUE_FULL
+from situ.edge.ending import end
 from situ.errors import Problem, SituError
 from situ.event.message import EventKey, join_lines
 from situ.overlay.messages import FromRouter, Nack, Publish, PublishAck, Terms
@@ -172,7 +173,8 @@ class Sender:
         while self._error is None and (self.queued >= self._most or self._bytes >= self._size):
             self._room.clear()
             try:
-                await asyncio.wait_for(self._room.wait(), deadline - loop.time())
+                async with asyncio.timeout_at(deadline):
+                    await self._room.wait()
             except TimeoutError:
                 raise SituError(QUEUE_FULL(events=self.queued, seconds=f"{self._patience:g}")) from None
 
@@ -231,7 +233,8 @@ class Sender:
         """Wait until everything is stored; False if that takes too long."""
         self._seal()
         try:
-            await asyncio.wait_for(self._empty.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._empty.wait()
         except TimeoutError:
             return False
         return True
@@ -241,10 +244,7 @@ class Sender:
             self._pausing.cancel()
         if self._linger is not None:
             self._linger.cancel()
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._tasks)
 
     def _send(self) -> None:
         while self._ready and self._pausing is None and self._cursor < min(len(self._packets), _UNDER_WAY):

@@ -16,6 +16,7 @@ from contextlib import suppress
 from situ.bus.interface import Bus, Serving
 from situ.bus.names import Names
 from situ.catalogue import OLD_SESSION, ZONE_UNREACHABLE
+from situ.edge.ending import end
 from situ.edge.sending import pause
 from situ.edge.told import error_told
 from situ.errors import SituError
@@ -111,10 +112,7 @@ class Session:
     async def close(self) -> None:
         """Leave the router, if it can be told."""
         self._closing = True
-        for task in (self._watching, self._reconnecting):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await end([self._watching, self._reconnecting])
         if self.ready and self.error is None:
             with suppress(SituError):
                 await self._request(Disconnect(reason="closed"))
@@ -134,7 +132,8 @@ class Session:
         attempt = 0
         while True:
             try:
-                await asyncio.wait_for(self._wait_ready(), max(deadline - loop.time(), 0.001))
+                async with asyncio.timeout_at(deadline):
+                    await self._wait_ready()
                 answer = await self._request(message)
             except TimeoutError:
                 reason = "the connection to it was lost"
@@ -219,7 +218,8 @@ class Session:
                     return
                 _log.info("%s: the router does not answer: %s", self.client, error)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), pause(attempt, random.random()))
+                    async with asyncio.timeout(pause(attempt, random.random())):
+                        await self._hurry.wait()
                 attempt += 1
                 continue
             self.reconnects += 1
