@@ -6,13 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import decode, expressions, folder, matching, pipeline, simulator
+from benchmarks import decode, edge, expressions, folder, matching, pipeline, scale, simulator, spark_running
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
 from benchmarks.report import write_page
 
 SCENARIOS: list[Scenario] = [
     *pipeline.SCENARIOS,
+    *edge.SCENARIOS,
+    *spark_running.SCENARIOS,
+    *scale.SCENARIOS,
     *expressions.SCENARIOS,
     *folder.SCENARIOS,
     *simulator.SCENARIOS,

@@ -74,5 +74,3 @@ def _tag(client: str, dice: random.Random) -> dict[str, Any]:
 def _face(client: str, dice: random.Random) -> dict[str, Any]:
     place = {"r": round(dice.uniform(2, 40), 2), "theta": round(dice.uniform(-60, 60), 2)}
     return {"camera": client, "face": f"F-{dice.randrange(1000)}", "polar": place}
-
-

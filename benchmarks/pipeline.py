@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.bench import Bench
 from benchmarks.building_events import PER_MESSAGE, SUBSCRIPTIONS, messages, project_files
-from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
+from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.zones import Ingress, open_zone
 from situ.event.message import COUNT
 from situ.subscription.targets import group_of
@@ -125,7 +125,10 @@ def _decode_verdicts(medians: dict[str, float]) -> list[Verdict]:
     return [
         Verdict(what="reading and decoding against reading and from_json", value=whole, goal="≥ 2", met=whole >= 2),
         Verdict(
-            what="time of reading and decoding, in times that from_json adds to reading", value=1 / alone, goal="", met=True
+            what="time of reading and decoding, in times that from_json adds to reading",
+            value=1 / alone,
+            goal="",
+            met=True,
         ),
     ]
 
