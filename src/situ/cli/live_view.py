@@ -36,6 +36,9 @@ class View(Protocol):
 
     def note(self, text: str) -> None: ...
 
+    def end(self, figures: Figures) -> None:
+        """The last look."""
+
 
 @contextmanager
 def live_view(output: Output, project: str) -> Iterator[View]:
@@ -68,6 +71,8 @@ class Silence:
 
     def note(self, text: str) -> None: ...
 
+    def end(self, figures: Figures) -> None: ...
+
 
 class Lines:
     """A line for each look: text every few seconds, or every look as JSON."""
@@ -96,6 +101,10 @@ class Lines:
             from situ.cli.show_figures import show_line
 
             self._output.say(show_line(figures))
+
+    def end(self, figures: Figures) -> None:
+        if self._output.json:
+            self._output.line(figures.as_json())
 
     def _is_up(self, figures: Figures) -> bool:
         """Whether the engine works; says so when it begins to."""
@@ -138,6 +147,9 @@ class Picture:
         before = looks[0] if len(looks) > 1 else None
         rows = max(shutil.get_terminal_size().lines - _FRAME - len(self._notes), 3)
         self._live.update(show_live(self._project, figures, before, tuple(self._notes), rows), refresh=True)
+
+    def end(self, figures: Figures) -> None:
+        self.update(figures)
 
     def note(self, text: str) -> None:
         self._notes.append(f"{time.strftime('%H:%M:%S')} {visible(text)}")

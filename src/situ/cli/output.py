@@ -27,13 +27,17 @@ _UNBROKEN = 10_000
 
 
 class Output:
-    """What one command says. ``json`` and ``quiet`` are its options of these names."""
+    """What one command says. ``json`` and ``quiet`` are its options of these names.
 
-    __slots__ = ("_err", "_out", "json", "quiet")
+    ``lined`` says that with ``json`` everything is one line: for commands that answer again and again.
+    """
+
+    __slots__ = ("_err", "_out", "json", "lined", "quiet")
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self.json = False
         self.quiet = False
+        self.lined = False
         self._out, self._err = out, err
 
     def answer(self, data: Callable[[], Any], shown: Callable[[], Shown]) -> None:
@@ -78,7 +82,7 @@ class Output:
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Why there is no answer."""
         if self.json:
-            self.data({"problems": [problem.as_json() for problem in problems]})
+            (self.line if self.lined else self.data)({"problems": [problem.as_json() for problem in problems]})
         else:
             self.warn(problems)
 

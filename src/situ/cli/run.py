@@ -49,6 +49,7 @@ def run(
     from situ.host.running import Running
 
     output = begin(context, json=as_json, quiet=quiet)
+    output.lined = True
     seconds = read_duration(duration, "--for").total_seconds() if duration else None
     patience = read_duration(wait, "--wait").total_seconds()
     opened = open_project(project)
@@ -58,7 +59,7 @@ def run(
             run_until_stopped(_run(running, view, seconds), None)
     finally:
         figures = running.figures
-        if figures.version and not as_json:
+        if figures.version and not as_json and not quiet:
             from situ.cli.show_figures import show_summary
 
             output.show(show_summary(figures))
@@ -76,7 +77,7 @@ async def _run(running: Running, view: View, seconds: float | None) -> None:
                 pass
     finally:
         watching.cancel()
-        view.update(running.figures)
+        view.end(running.figures)
 
 
 async def _watch(running: Running, view: View) -> None:

@@ -85,6 +85,7 @@ def subscribe(
     from situ.cli.stopping import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
+    output.lined = True
     if durable and not client:
         raise typer.BadParameter("a durable subscription belongs to a client; name it", param_hint="'--client'")
     if not types and not durable:

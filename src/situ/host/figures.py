@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-STARTING, RUNNING, WAITING, STOPPING = "starting", "running", "waiting for the bus", "stopping"
+STARTING, RUNNING, WAITING, STOPPING, STOPPED = "starting", "running", "waiting for the bus", "stopping", "stopped"
 
 _SHOWN = 200  # names with counts that go to the bus every second; a deployment may have tens of thousands
 _WINDOW = 5.0  # seconds over which rates are taken

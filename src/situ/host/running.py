@@ -26,7 +26,7 @@ from situ.edge.engine import EdgeEngine
 from situ.edge.router import Router
 from situ.errors import SituError
 from situ.host.engines import Engine, spark_engine
-from situ.host.figures import RUNNING, STOPPING, Figures
+from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
@@ -82,6 +82,7 @@ class Running:
     ) -> None:
         self._pulse.tell(STOPPING)
         await self._stack.aclose()
+        self._pulse.tell(STOPPED)
 
     async def _start(self, stack: AsyncExitStack) -> None:
         lock = stack.enter_context(FolderLock(self.folder))
@@ -96,6 +97,7 @@ class Running:
         _begin(stack, keep_published(bus, registry, failed=lambda error: log.warning("%s", error)))
         engine = await self._start_engine(stack, bus, registry, address)
         self._supervised = _begin(stack, supervise(engine, bus, self._pulse))
+        await self._pulse.look(bus, engine)
         self._pulse.tell(RUNNING)
         log.info("running")
 

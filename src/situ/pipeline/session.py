@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -89,6 +90,8 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
         # In a session of its own Java gets no signal that is meant for us: it must outlive the batch under way. It ends
         # when its standard input does, however this process ends.
         started = {"stdout": file, "stderr": file, "start_new_session": True}
+        # When Java dies, whoever waits for the query hears of it; a server of Spark's would print how it noticed.
+        AccumulatorTCPServer.handle_error = lambda server, request, client: None  # type: ignore[method-assign]
         gateway = launch_gateway(conf, popen_kwargs=started)  # type: ignore[no-untyped-call]  # Spark's own, untyped
     SparkContext(conf=conf, gateway=gateway)
 
