@@ -158,6 +158,73 @@ def test_a_damaged_cursor_is_no_reason_not_to_start(tmp_path: Path, server: Nats
     run(main())
 
 
+ENGINE = """
+    import asyncio, sys
+    from pathlib import Path
+    from tests.edge_zone import edge_zone
+    from tests.nats_server import NatsServer
+
+    async def main():
+        server = NatsServer(Path(sys.argv[1]) / "nats")
+        server.port = int(sys.argv[2])
+        async with edge_zone(Path(sys.argv[1]), server) as zone:
+            print("ready", flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(main())
+    """
+
+
+def test_a_killed_engine_loses_nothing_and_repeats_nothing(tmp_path: Path, server: NatsServer) -> None:
+    """Bus and clients live; the process with router, registry and engine is killed under load, three times."""
+    program = tmp_path / "engine.py"
+    program.write_text(dedent(ENGINE))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def start() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(program), str(tmp_path), str(server.port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    async def main() -> None:
+        count, url = 6000, f"nats://{server.token}@127.0.0.1:{server.port}"
+        folder = tmp_path / "project"
+        engine = await asyncio.to_thread(start)
+        try:
+            async with (
+                situ.connect(folder, client="pump", servers=[url]) as pump,
+                situ.connect(folder, client="desk", servers=[url]) as desk,
+            ):
+                durable, live = Recorder(), Recorder()
+                await desk.add_listener("Level", durable, durable="all")
+                await desk.add_listener("Level", live)
+                publishing = asyncio.ensure_future(publish(pump, count, 0.004))
+                for stored in (700, 2000, 3500):
+                    await eventually(lambda stored=stored: pump._sender.stored > stored, within=40)
+                    engine.kill()
+                    engine.communicate()
+                    engine = await asyncio.to_thread(start)
+                await publishing
+                assert await pump.flush(40)
+                await eventually(lambda: len(durable.keys) == count, within=40)
+                assert in_order(durable.keys, count)
+                assert durable.unmarked == 0
+                assert live.repeats == 0
+                assert live.keys == sorted(live.keys, key=lambda key: int(key.rsplit(".", 1)[1]))
+        finally:
+            engine.kill()
+            engine.communicate()
+
+    run(main())
+
+
 CONSUMER = """
     import asyncio, sys
     import situ

@@ -703,8 +703,7 @@ def test_subscriptions_that_come_and_go_disturb_no_other(zones: Zones) -> None:
                 *(many.register_for_events("Level", where=f"level > {number}", wait=False) for number in range(100))
             )
             await eventually(lambda: all(each.installed for each in made))
-            for each in made:
-                await many.unregister_for_events(each)
+            await asyncio.gather(*(many.unregister_for_events(each) for each in made))
             await publishing
             assert levels(await take(events, 3000)) == list(range(3000))
             await nothing_more(events, within=0.2)

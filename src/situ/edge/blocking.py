@@ -34,6 +34,7 @@ class Loop:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
+        self.closed = False
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the loop and wait for the outcome; Ctrl-C while waiting cancels the work."""
@@ -49,6 +50,7 @@ class Loop:
             await self.loop.shutdown_asyncgens()
 
         self.call(end())
+        self.closed = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -138,7 +140,8 @@ class BlockingNode:
             while (event := self._loop.call(step())) is not None:
                 yield event
         finally:
-            self._loop.call(stream.aclose())
+            if not self._loop.closed:
+                self._loop.call(stream.aclose())
 
     def register_for_events(
         self,

@@ -20,6 +20,7 @@ from situ.bus.names import Names, shard_of
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
+from situ.edge.describing import describe, terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.history import HistoryReader
@@ -49,11 +50,8 @@ from situ.overlay.effects import (
 )
 from situ.overlay.messages import (
     Describe,
-    DescribeAck,
-    Description,
     FromRouter,
     Nack,
-    Terms,
 )
 from situ.overlay.router import step
 from situ.overlay.state import State
@@ -61,16 +59,11 @@ from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
 from situ.registry.engines import engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
-from situ.settings import Settings
-from situ.types.model import Struct, supertypes
-from situ.types.syntax import format_attribute
 
 _log = logging.getLogger("situ.router")
 _CONTEXT = "root"
 _ADOPT_WITHIN = 10.0
 _PAUSE = 1.0
-_BEATS = 6
-"""Signs of life of a client within the time after which its silence means that it is gone."""
 
 
 class Router:
@@ -300,7 +293,7 @@ class Router:
         asked = effect.message
         answer: FromRouter
         if isinstance(asked, Describe):
-            answer = self._describe(asked)
+            answer = describe(self._deployment, asked)
         else:
             assert effect.wanted is not None
             try:
@@ -310,17 +303,6 @@ class Router:
                 problem = error.problems[0]
                 answer = Nack(of="History", req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
         await self._answer(effect.ticket, answer)
-
-    def _describe(self, asked: Describe) -> DescribeAck:
-        types = self._deployment.types
-        found: dict[str, Description] = {}
-        for name in asked.types or sorted(types.events):
-            known = types.get(name)
-            if isinstance(known, Struct):
-                above = tuple(str(each) for each in supertypes(known) if str(each) != name)
-                attributes = {each.name: format_attribute(each) for each in known.attributes}
-                found[name] = Description(event=name in types.events, above=above, attributes=attributes)
-        return DescribeAck(req=asked.req, version=self._deployment.version, types=found)
 
     # ── deployments ──
 
@@ -363,16 +345,3 @@ class Router:
                 self._news.clear()
             if self._deployment.version >= version:
                 await self._consumers.tidy(self._deployment)
-
-
-def terms_of(settings: Settings) -> Terms:
-    """What clients keep to."""
-    batch = settings.batch
-    return Terms(
-        batch_events=batch.events,
-        batch_size=batch.size,
-        linger=batch.linger.total_seconds(),
-        event_limit=settings.limits.event,
-        install_timeout=settings.defaults.install_timeout.total_seconds(),
-        heartbeat=max(settings.overlay.child_grace.total_seconds() / _BEATS, 0.1),
-    )
