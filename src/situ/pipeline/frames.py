@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -61,13 +62,16 @@ def schema(content: str) -> StructType:
 
 def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.RecordBatch]:
     """Rows in batches of about ``most``; those of one message stay together."""
+    fields = (*_KEY, *_ENVELOPE)
     for chunk in _chunks(rows, most):
-        bad = any(isinstance(row, Bad) for row in chunk)
-        read = _mixed_field if bad else getattr
-        arrays = [pa.array([read(row, name) for row in chunk], type) for name, type in (*_KEY, *_ENVELOPE)]
-        faults = [[_fault(row, name) for row in chunk] if bad else [None] * len(chunk) for name, _ in _FAULT]
-        arrays += [pa.array(column, type) for column, (_, type) in zip(faults, _FAULT, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=ROWS)
+        if any(type(row) is Bad for row in chunk):
+            columns: Iterable[Any] = ([_mixed_field(row, name) for row in chunk] for name, _ in fields)
+            faults = [pa.array([_fault(row, name) for row in chunk], type_) for name, type_ in _FAULT]
+        else:
+            columns = (list(map(attrgetter(name), chunk)) for name, _ in fields)
+            faults = [pa.nulls(len(chunk), type_) for _, type_ in _FAULT]
+        arrays = [pa.array(column, type_) for column, (_, type_) in zip(columns, fields, strict=True)]
+        yield pa.RecordBatch.from_arrays([*arrays, *faults], schema=ROWS)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | Bad]]:
@@ -78,11 +82,15 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | Bad]]:
 
 def event_batches(messages: Iterable[tuple[Origin, list[bytes]]], most: int) -> Iterator[pa.RecordBatch]:
     """The text of events with their keys, in batches of about ``most``."""
-    rows = (_events_of(origin, lines) for origin, lines in messages)
-    for chunk in _chunks(rows, most):
-        columns = list(zip(*chunk, strict=True))
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=EVENTS)
+    columns: list[list[Any]] = [[] for _ in EVENTS]
+    for origin, lines in messages:
+        for column, values in zip(columns, _events_of(origin, lines), strict=True):
+            column += values
+        if len(columns[0]) >= most:
+            yield _event_batch(columns)
+            columns = [[] for _ in EVENTS]
+    if columns[0]:
+        yield _event_batch(columns)
 
 
 def log_batches(messages: Iterable[Stored], most: int) -> Iterator[pa.RecordBatch]:
@@ -171,9 +179,20 @@ def _lines_of(message: Stored) -> list[tuple[int, bytes]]:
     return [(position(message.seq, place), line) for place, line in enumerate(split_lines(message.body))]
 
 
-def _events_of(origin: Origin, lines: list[bytes]) -> list[tuple[Any, ...]]:
-    shared = (origin.client, origin.incarnation)
-    return [
-        (origin.pos + place, *shared, origin.seq + place, origin.context, origin.received, line.decode())
-        for place, line in enumerate(lines)
-    ]
+def _events_of(origin: Origin, lines: list[bytes]) -> tuple[Iterable[Any], ...]:
+    """The columns of the events of a message. A tuple for each event would keep the garbage collector busy."""
+    count = len(lines)
+    return (
+        range(origin.pos, origin.pos + count),
+        [origin.client] * count,
+        [origin.incarnation] * count,
+        range(origin.seq, origin.seq + count),
+        [origin.context] * count,
+        [origin.received] * count,
+        map(bytes.decode, lines),
+    )
+
+
+def _event_batch(columns: list[list[Any]]) -> pa.RecordBatch:
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, EVENTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=EVENTS)
