@@ -193,9 +193,9 @@ SCENARIOS = [
         title="Number of subscriptions",
         unit="events/s",
         about="Events of about 200 bytes through both engines. One durable subscription takes them all; so many "
-        f"others, of up to {_SUBSCRIBERS} clients, each ask for a sensor of their own, half of them for a number besides. Of "
-        "fifty events one is wanted by one of them, however many they are, so that the curve shows the search and not "
-        "the deliveries.",
+        f"others, of up to {_SUBSCRIBERS} clients, each ask for a sensor of their own, half of them for a number "
+        "besides. Of fifty events one is wanted by one of them, however many they are, so that the curve shows the "
+        "search and not the deliveries.",
         variants=_subscription_variants,
         judge=_subscription_verdicts,
         repetitions=3,

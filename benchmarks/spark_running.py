@@ -119,8 +119,9 @@ SCENARIOS = [
         title="Memory over ten minutes",
         unit="MB in the end",
         about="`situ run` on Spark at 2,000 events/s with a durable subscriber. Growth is the slope of the line "
-        "through the last 70 % of the time. The *driver* holds router and engine, *workers* are Spark's Python processes, the "
-        "*bus* is the embedded server. Java takes what its heap may have (2 GiB) before it cleans up thoroughly.",
+        "through the last 70 % of the time. The *driver* holds router and engine, *workers* are Spark's Python "
+        "processes, the *bus* is the embedded server. Java takes what its heap may have (2 GiB) before it cleans up "
+        "thoroughly.",
         variants=_memory_variants,
         judge=_memory_verdicts,
         repetitions=1,
