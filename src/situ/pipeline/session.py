@@ -91,7 +91,7 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
         # when its standard input does, however this process ends.
         started = {"stdout": file, "stderr": file, "start_new_session": True}
         # When Java dies, whoever waits for the query hears of it; a server of Spark's would print how it noticed.
-        AccumulatorTCPServer.handle_error = lambda server, request, client: None  # type: ignore[method-assign]
+        AccumulatorTCPServer.handle_error = lambda server, request, client: None  # type: ignore[assignment, method-assign]
         gateway = launch_gateway(conf, popen_kwargs=started)  # type: ignore[no-untyped-call]  # Spark's own, untyped
     SparkContext(conf=conf, gateway=gateway)
 
