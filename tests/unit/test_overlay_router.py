@@ -122,6 +122,10 @@ def answered(effects: tuple[Effect, ...]) -> object:
     return answer.message
 
 
+def is_nack(effect: Effect) -> bool:
+    return isinstance(effect, Answer) and isinstance(effect.message, Nack)
+
+
 def refusal(effects: tuple[Effect, ...]) -> Nack:
     nack = answered(effects)
     assert isinstance(nack, Nack), nack
@@ -426,7 +430,9 @@ def test_events_of_another_incarnation_are_of_an_old_session(machine: Machine) -
 
 def test_what_was_stored_for_a_session_that_is_over_is_not_answered(machine: Machine) -> None:
     effects = machine.publish(1)
-    machine.connect(session=SESSION + 1, incarnation=51)
+    nack = refusal(tuple(each for each in machine.say(Connect(incarnation=51), session=SESSION + 1) if is_nack(each)))
+    assert (nack.code, nack.of, nack.retry) == ("R001", "Publish", True)
+    machine.say(FullList(), session=SESSION + 1)
     assert stored(machine, effects) == ()
     assert isinstance(the(Store, machine.say(publication(1, incarnation=51), session=SESSION + 1)), Store)
 

@@ -37,7 +37,7 @@ class _Held:
     """Taken back when the ingress stream has nothing left up to this sequence."""
 
     what: Declaration
-    until: int
+    until: int | None = None
 
 
 class Declarations:
@@ -62,11 +62,10 @@ class Declarations:
         self._work.append(_Work(effect.ticket, effect.what, withdraw=False))
         self._some.set()
 
-    async def withdraw(self, effect: Withdraw) -> None:
-        until = (await self._bus.state(self._stream)).last if self._drains else 0
+    def withdraw(self, effect: Withdraw) -> None:
         for what in effect.what:
             if self._drains and isinstance(what, Advertisement):
-                self._held[type(what), what.id] = _Held(what, until)
+                self._held[type(what), what.id] = _Held(what)
                 if effect.ticket is not None:
                     self._tell(Declared(ticket=effect.ticket, version=self._version))
             else:
@@ -90,11 +89,13 @@ class Declarations:
             if not self._held:
                 continue
             try:
-                first = (await self._bus.state(self._stream)).first
+                state = await self._bus.state(self._stream)
             except SituError:
                 continue
             for key, held in tuple(self._held.items()):
-                if first > held.until:
+                if held.until is None:
+                    held.until = state.last
+                if state.first > held.until:
                     del self._held[key]
                     self._work.append(_Work(None, held.what, withdraw=True))
                     self._some.set()

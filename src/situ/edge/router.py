@@ -225,7 +225,7 @@ class Router:
             case Declare():
                 self._declarations.declare(effect)
             case Withdraw():
-                await self._declarations.withdraw(effect)
+                self._declarations.withdraw(effect)
             case Record():
                 await self._record(effect)
             case Look():

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from situ.catalogue import (
-    NO_RIGHT,
-    OLD_SESSION,
-    STORE_UNAVAILABLE,
-)
+from situ.catalogue import NO_RIGHT, NOT_CONNECTED, OLD_SESSION, STORE_UNAVAILABLE
 from situ.event.message import EventKey
 from situ.overlay.effects import (
     Answer,
@@ -55,6 +51,15 @@ def publish(state: State, child: Child, given: Received, message: Publish) -> Ef
         flight.repeats.append(given.ticket)
     else:
         yield from refuse_gap(given, "Publish", child.last + 1, first)
+
+
+def abandon(state: State, client: str, child: Child) -> Effects:
+    """What is on its way for this child no longer counts: it will be sent again, and who waits is told so."""
+    for flight in child.flights:
+        state.storing.pop(flight.ticket, None)
+        for ticket in flight.repeats:
+            yield from refuse(ticket, "Publish", 0, NOT_CONNECTED(client=client, router=state.router), retry=True)
+    child.flights.clear()
 
 
 def publish_plain(state: State, given: Received, message: Publish) -> Effects:

@@ -82,7 +82,7 @@ from situ.overlay.messages import (
     Unsubscribe,
     Wanted,
 )
-from situ.overlay.publishing import lose, publish, publish_plain, store_failed, stored
+from situ.overlay.publishing import abandon, lose, publish, publish_plain, store_failed, stored
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
 from situ.overlay.state import Child, Effects, Pending, State
 from situ.subscription.model import NAME, Advertisement, Subscription
@@ -181,8 +181,7 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
     state.incarnations[given.client] = message.incarnation
     former = state.children.get(given.client)
     if former is not None:
-        for flight in former.flights:
-            state.storing.pop(flight.ticket, None)
+        yield from abandon(state, given.client, former)
         if former.session < given.session:
             yield Send(client=given.client, message=Closed(session=given.session))
     state.sessions.pop(given.client, None)
@@ -212,9 +211,7 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
         return
     child.listed = True
     child.last = child.stored = max(message.acked, 0)
-    for flight in child.flights:
-        state.storing.pop(flight.ticket, None)
-    child.flights.clear()
+    yield from abandon(state, client, child)
     keys = {(type(what), what.name) for what in listed}
     gone = tuple(what for key, what in state.owned.get(client, {}).items() if key not in keys and not is_durable(what))
     for what in gone:
@@ -275,8 +272,7 @@ def _history(state: State, child: Child, given: Received, message: History) -> E
 def _leave(state: State, client: str) -> Effects:
     """A client is gone: what it declared for as long as it is there goes with it, what is durable stays."""
     child = state.children.pop(client)
-    for flight in child.flights:
-        state.storing.pop(flight.ticket, None)
+    yield from abandon(state, client, child)
     yield Record(client=client, session=None)
     yield from withdraw_passing(state, client)
 
