@@ -3,14 +3,20 @@
 A block of ``yaml`` whose first line is a comment with a path, or any block with a title, is a file. In a block of
 ``console``, lines that begin with ``$ `` are commands (continued by lines that begin with ``> ``); what follows is
 their output. A line ``…`` in it stands for any lines.
+
+A block of ``console`` with a title is another terminal. Its command goes on until the page ends, when it is stopped as
+by Ctrl-C; a further block of the same title without a command is what it says later.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +24,11 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PATH = re.compile(r"# ([\w./-]+\.yaml)\n")
 _TITLE = re.compile(r' title="([\w./-]+)"')
-_SECONDS = re.compile(r"\b\d+\.\d s\b")
+_TERMINAL = re.compile(r' title="([^"]+)"')
+_PATIENCE = 120.0
+# What differs from run to run: how long something took, when it was, and numbers that begin at the clock.
+_VARYING = ((re.compile(r"\b\d+\.\d s\b"), "0.0 s"), (re.compile(r"\b\d\d:\d\d:\d\d(\.\d+)?\b"), "00:00:00"))
+_CLOCK = re.compile(r"\b1[0-9]{12}\b")
 _ELISION = "…"
 # What a shell may have set and the output must not depend on.
 _SETTINGS = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LC_CTYPE")
@@ -40,7 +50,16 @@ class Command:
     output: str
 
 
-Step = File | Command
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What happens in another terminal: a command that goes on, or without one, what it says now."""
+
+    terminal: str
+    text: str
+    output: str
+
+
+Step = File | Command | Aside
 
 
 @dataclass(slots=True)
@@ -50,6 +69,7 @@ class Runner:
     folder: Path
     colour: bool = False
     here: Path = field(init=False)
+    terminals: dict[str, Terminal] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.here = self.folder
@@ -77,16 +97,74 @@ class Runner:
         place.unlink()
         return done.returncode, done.stdout.decode()
 
+    def beside(self, aside: Aside) -> str:
+        """Start a command in another terminal, or listen to it further; what it has said, when that is enough."""
+        if aside.text:
+            self.terminals[aside.terminal] = Terminal(aside.text, self.here, self._environment())
+        return self.terminals[aside.terminal].listen(aside.output)
+
+    def close(self) -> None:
+        """Stop what goes on in other terminals, the last first."""
+        for terminal in reversed(self.terminals.values()):
+            terminal.close()
+
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in _SETTINGS}
         colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if self.colour else {}
         return {**kept, "LANG": "C.UTF-8", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **colour}
 
 
+class Terminal:
+    """A command that goes on, and what it says, as it comes."""
+
+    def __init__(self, text: str, folder: Path, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            ["bash", "-c", f"exec {text}"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._said: list[bytes] = []
+        self._heard = 0
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def listen(self, shown: str) -> str:
+        """What it said since it was last listened to, when it agrees with what is shown or does not any more."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            ended = self._process.poll() is not None
+            found = b"".join(self._said[self._heard :]).decode()
+            if agrees(shown, found) or ended or time.monotonic() > deadline:
+                self._heard += found.encode().count(b"\n")
+                return found
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self._said.extend(self._process.stdout)
+
+
 def steps(markdown: str) -> Iterator[Step]:
     """What a page asks its reader to do, in order."""
     for language, information, body in _BLOCK.findall(markdown):
-        if language == "console":
+        if language == "console" and (title := _TERMINAL.match(information)):
+            command = next(_commands(body), None)
+            yield Aside(title[1], command.text if command else "", command.output if command else body.rstrip("\n"))
+        elif language == "console":
             yield from _commands(body)
         elif found := _TITLE.match(information) or _PATH.match(body):
             yield File(found[1], body)
@@ -101,7 +179,9 @@ def agrees(shown: str, found: str) -> bool:
 
 
 def _normal(text: str) -> str:
-    lines = _SECONDS.sub("0.0 s", text).strip("\n").split("\n")
+    for pattern, constant in _VARYING:
+        text = pattern.sub(constant, text)
+    lines = _CLOCK.sub("1793520000000", text).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines)
 
 

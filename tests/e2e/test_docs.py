@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.reference.examples import Command, File, Runner, agrees, steps
+from scripts.reference.examples import Aside, Command, File, Runner, agrees, steps
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -22,15 +22,21 @@ PAGES = sorted(
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_of_a_page_say_what_it_shows(page: str, tmp_path: Path) -> None:
     runner = Runner(tmp_path)
-    for step in steps((ROOT / page).read_text()):
-        match step:
-            case File():
-                runner.write(step)
-            case Command(text=text, output=shown):
-                code, found = runner.run(step)
-                assert code in (0, 1, 3), f"$ {text}\n{found}"
-                assert shown or code == 0, f"$ {text}\n{found}"
-                assert not shown or agrees(shown, found), f"$ {text}\n{found}"
+    try:
+        for step in steps((ROOT / page).read_text()):
+            match step:
+                case File():
+                    runner.write(step)
+                case Aside(terminal=terminal, text=text, output=shown):
+                    found = runner.beside(step)
+                    assert agrees(shown, found), f"{terminal}: $ {text}\n{found}"
+                case Command(text=text, output=shown):
+                    code, found = runner.run(step)
+                    assert code in (0, 1, 3), f"$ {text}\n{found}"
+                    assert shown or code == 0, f"$ {text}\n{found}"
+                    assert not shown or agrees(shown, found), f"$ {text}\n{found}"
+    finally:
+        runner.close()
 
 
 def test_the_pages_that_must_run_are_among_them() -> None:
