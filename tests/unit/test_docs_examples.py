@@ -103,7 +103,7 @@ def test_commands_share_a_folder_and_say_how_they_ended(tmp_path: Path) -> None:
 
 def test_a_command_goes_on_in_another_terminal_and_is_heard_as_it_speaks(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
-    loop = "bash -c 'echo ready; until [ -e go ]; do sleep 0.1; done; echo gone; while true; do sleep 0.1; done'"
+    loop = "bash -c 'echo ready; until [ -e go ]; do sleep 0.1; done; echo gone; exec sleep 60'"
     try:
         assert runner.beside(Aside("T", loop, "ready")) == "ready\n"
         assert runner.run(Command("touch go", "")) == (0, "")
