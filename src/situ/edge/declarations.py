@@ -44,7 +44,13 @@ class Declarations:
     """The one way of clients' declarations into the registry."""
 
     def __init__(
-        self, bus: Bus, registry: Registry, tell: Callable[[Input], None], made: Callable[[int], None], *, drains: bool
+        self,
+        bus: Bus,
+        registry: Registry,
+        tell: Callable[[Input], None],
+        made: Callable[[Deployment], None],
+        *,
+        drains: bool,
     ) -> None:
         self._bus = bus
         self._registry = registry
@@ -126,9 +132,9 @@ class Declarations:
                 if each.ticket is not None:
                     self._tell(Refused(ticket=each.ticket, code=error.code, message=problem.message, hint=problem.hint))
             return
+        self._made(outcome.deployment)
         await self._publish(outcome.deployment)
         self._version = outcome.version
-        self._made(outcome.version)
         for each in work:
             refused = outcome.refused(each.what) if not each.withdraw else ()
             if refused:

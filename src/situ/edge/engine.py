@@ -15,6 +15,7 @@ from pathlib import Path
 
 from situ.bus.interface import Ack, Bus
 from situ.catalogue import ENGINE_FAILED
+from situ.deployment import Deployment
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
@@ -57,6 +58,7 @@ class EdgeEngine:
         self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
         self._dispatcher = Dispatcher(bus, self._cursor)
         self._plan: Plan | None = None
+        self._offered: Deployment | None = None
         self._reported = 0
         self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
         """Messages under way to the log; a number: all behind it are worked by that version; None: the end."""
@@ -212,13 +214,19 @@ class EdgeEngine:
 
     # ── adopting deployments ──
 
+    def offer(self, deployment: Deployment) -> None:
+        """A deployment that is about to be in force, from the same process."""
+        self._offered = deployment
+
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):
             plan = self._plan
             assert plan is not None
             if current.version <= plan.version:
                 continue
-            deployment = await fetch_deployment(self._bus, current.version)
+            deployment = self._offered
+            if deployment is None or deployment.version != current.version:
+                deployment = await fetch_deployment(self._bus, current.version)
             self._plan = await asyncio.to_thread(compile_plan, deployment, plan)
             # What was taken before is worked to its end by the plan it was taken with.
             self._logged.put_nowait(current.version)

@@ -81,13 +81,14 @@ class Router:
         self._names = Names(bus.zone)
         self._state = State(zone=bus.zone, router=router, incarnation=time.time_ns() // 1_000_000)
         self._deployment = Deployment()
+        self._fresh: Deployment | None = None
         self._inputs: asyncio.Queue[Input] = asyncio.Queue()
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
         self._history = HistoryReader(bus)
         self._reading = asyncio.Semaphore(4)
-        self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._made, drains=engine is None)
+        self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._declared, drains=engine is None)
         self._newest = 0
         self._news = asyncio.Event()
         self._serving: Serving | None = None
@@ -323,9 +324,19 @@ class Router:
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):
             if current.version > self._deployment.version:
-                await self._adopt(await fetch_deployment(self._bus, current.version))
+                fresh = self._fresh
+                if fresh is None or fresh.version != current.version:
+                    fresh = await fetch_deployment(self._bus, current.version)
+                await self._adopt(fresh)
                 await report_adopted(self._bus, self.name, current.version)
                 self._made(current.version)
+
+    def _declared(self, deployment: Deployment) -> None:
+        """What this router had declared itself need not be fetched and read again in this process."""
+        self._fresh = deployment
+        if self._engine is not None:
+            self._engine.offer(deployment)
+        self._made(deployment.version)
 
     def _made(self, version: int) -> None:
         self._newest = max(self._newest, version)

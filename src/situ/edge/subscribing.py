@@ -42,7 +42,7 @@ class Subscriptions:
         self._known: Mapping[str, Wanted] = {}
         """Subscriptions of this client that stand in the project, or are left from an earlier life."""
         self._streams: WeakSet[Stream] = WeakSet()
-        self._turn = asyncio.Lock()
+        self._turns: dict[str, asyncio.Lock] = {}
         self._made_up = 0
         self._closed = False
 
@@ -50,21 +50,23 @@ class Subscriptions:
 
     async def register(self, types: tuple[str, ...], where: str, durable: str | None, since: Since) -> Registration:
         """The registration, accepted; the same as before if it is asked for again."""
-        async with self._turn:
-            return await self._register(tuple(sorted(set(types))), where, durable, since)
-
-    async def _register(self, types: tuple[str, ...], where: str, durable: str | None, since: Since) -> Registration:
+        types = tuple(sorted(set(types)))
         if durable is None:
             self._made_up += 1
             name = f"live-{self._session.number}-{self._made_up}"
-        else:
-            name = durable
+            return await self._register(name, types, where, since, durable=False)
+        async with self._turns.setdefault(durable, asyncio.Lock()):
+            return await self._register(durable, types, where, since, durable=True)
+
+    async def _register(
+        self, name: str, types: tuple[str, ...], where: str, since: Since, *, durable: bool
+    ) -> Registration:
         known, declared = self.registrations.get(name), self._known.get(name)
         if not types and declared is not None:
             types, where = declared.types, declared.filter
         if known is not None and (known.types, known.where) == (types, where):
             return known
-        made = known or Registration(self.client, name, types, where, durable is not None)
+        made = known or Registration(self.client, name, types, where, durable)
         made.types, made.where, made.installing = types, where, Installing()
         made.mine = declared is None or (declared.types, declared.filter) != (types, where)
         made.streaming = self.stream
