@@ -193,7 +193,7 @@ class FileReader:
 async def replay_on_spark(
     folder: Path, settings: Settings, address: Address, version: int, first: int, last: int
 ) -> AsyncIterator[list[Delivery]]:
-    """The same by the pipeline, in the order in which its partitions give them."""
+    """The same by the pipeline: what a subscription gets of one client is in the order of the log."""
     rows = await asyncio.to_thread(_open, folder, settings, address, version, first, last)
     try:
         while chunk := await asyncio.to_thread(_some, rows):

@@ -35,7 +35,8 @@ def replay(
 ) -> DataFrame:
     """A row for each event and each subscription of this version that it is for, from these messages of the root log.
 
-    An event that the log holds twice counts once, as it does for everyone who reads the log.
+    An event that the log holds twice counts once, as it does for everyone who reads the log. What a subscription gets
+    of one client is in one partition, in the order of the log.
     """
     session.dataSource.register(BusSource)
     reader = session.read.format(BusSource.name()).option("address", address.to_json()).option("stream", "ROOT")
@@ -43,7 +44,9 @@ def replay(
     reader = reader.option("partitions", str(4 * session.sparkContext.defaultParallelism))
     log = (reader if last is None else reader.option("last", str(last))).load()
     deliveries = log.mapInArrow(_deliveries(address, version), from_arrow_schema(DELIVERIES))
-    return deliveries.dropDuplicates(["subscription", "client", "incarnation", "seq"])
+    # One exchange serves both: what is to be told apart lies together, and so does what is to be in order.
+    together = deliveries.repartition("subscription", "client")
+    return together.dropDuplicates(["subscription", "client", "incarnation", "seq"]).sortWithinPartitions("pos")
 
 
 def _deliveries(address: Address, version: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
