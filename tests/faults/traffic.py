@@ -64,13 +64,17 @@ WISHES = (
 
 
 async def publish(folder: str, client: str, count: int, rate: float, output: str) -> None:
-    """Publish events 1 to ``count``, at most ``rate`` a second, and write how many are stored when all are."""
+    """Publish events 1 to ``count``, at most ``rate`` a second, and write how many are stored when all are.
+
+    Ends before that when a file beside the output asks it to.
+    """
+    enough = Path(f"{output}.enough")
     async with situ.connect(folder, client=client, timeout=PATIENCE, queue_timeout=PATIENCE) as node:
         for type in ("Reading", "Alarm"):
             await node.advertise(type)
         Path(output).touch()
         began, first = time.monotonic(), 1
-        while first <= count:
+        while first <= count and not enough.exists():
             due = min(int((time.monotonic() - began) * rate), count)
             for number in range(first, due + 1):
                 type, data = event_of(number)
@@ -134,6 +138,12 @@ class Publisher(Program):
         self.client, self.count = client, count
         self._output = folder.parent / f"{client}.stored"
         super().__init__("publish", folder, client, count, rate, self._output, log=folder.parent / f"{client}.log")
+
+    def enough(self) -> None:
+        """Stop publishing: ``count`` is then what was stored."""
+        Path(f"{self._output}.enough").touch()
+        wait_for(lambda: self.done, f"{self.client} is done")
+        self.count = self.stored
 
     @property
     def ready(self) -> bool:
