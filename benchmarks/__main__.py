@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME …] [--quick] [--list]``: measure, store, and write docs/benchmarks.md."""
+"""``python -m benchmarks [NAME …] [--quick] [--list] [--page]``: measure, store, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ SCENARIOS: list[Scenario] = [
     *decode.SCENARIOS,
     *matching.SCENARIOS,
 ]
+ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+IMAGES = PAGE.parent / "images"
 
 
 def main() -> int:
@@ -30,6 +32,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="scenarios to run (default: all)")
     parser.add_argument("--quick", action="store_true", help="small, once, nothing stored: does it run at all?")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
+    parser.add_argument("--page", action="store_true", help="measure nothing, write the page of what is stored")
     options = parser.parse_args()
     known = {scenario.name: scenario for scenario in SCENARIOS}
     if options.list:
@@ -40,13 +43,13 @@ def main() -> int:
         print(f"unknown: {', '.join(unknown)}; --list shows what there is", file=sys.stderr)
         return 2
     with Bench(quick=options.quick) as bench:
-        for name in options.names or known:
+        for name in () if options.page else options.names or known:
             result = measure(known[name], bench, say=_progress)
             _show(result)
             if not options.quick:
                 store(result)
     if not options.quick:
-        write_page(PAGE, [scenario.name for scenario in SCENARIOS])
+        write_page(PAGE, ORDER, IMAGES)
         print(f"written: {PAGE}")
     return 0
 

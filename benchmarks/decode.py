@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from benchmarks.bench import Bench
-from benchmarks.harness import Scenario, Variant, Verdict
+from benchmarks.harness import Plot, Scenario, Variant, Verdict
 from situ.event import accept, check_time, decode_batch
 from situ.event.instants import microseconds
 from situ.event.intake import Intake
@@ -138,10 +138,13 @@ def _lines() -> tuple[Callable[[], int], Callable[[], int]]:
 def _variants(bench: Bench) -> list[Variant]:
     write, read = _lines()
     return [
-        *(Variant(name=f"intake, {count:,} types", work=_intake(count), point=float(count)) for count in KINDS),
+        *(
+            Variant(name=f"intake, {count:,} types", work=_intake(count), point=float(count), series="intake")
+            for count in KINDS
+        ),
         Variant(name="reference decoders", work=_reference()),
-        Variant(name="Arrow's reader, 1 type", work=_arrow(1)),
-        Variant(name="Arrow's reader, 500 types", work=_arrow(500)),
+        Variant(name="Arrow's reader, 1 type", work=_arrow(1), point=1.0, series="Arrow's reader"),
+        Variant(name="Arrow's reader, 500 types", work=_arrow(500), point=500.0, series="Arrow's reader"),
         Variant(name="row to line", work=write),
         Variant(name="line to row", work=read),
     ]
@@ -170,5 +173,6 @@ SCENARIOS = [
         variants=_variants,
         judge=_verdicts,
         repetitions=5,
+        plot=Plot(x="event types", y="events/s"),
     )
 ]

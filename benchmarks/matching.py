@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from benchmarks.bench import Bench
-from benchmarks.harness import Scenario, Variant, Verdict
+from benchmarks.harness import Plot, Scenario, Variant, Verdict
 from situ.event.row import Row
 from situ.subscription import Subscription
 from situ.subscription.routing import Routing, compile_routing
@@ -72,11 +72,18 @@ def _subscription_variants(bench: Bench) -> list[Variant]:
         # The same share of events is wanted at every size, so that curves show the search and not the deliveries.
         rows = [_row(n, "Seen0", f"T{dice.randrange(count)}" if n % 2 else "nobody", dice) for n in range(EVENTS)]
         routing = _compile(types, _wanted(count))
-        variants.append(Variant(name=f"{count:,} subscriptions", work=_run(routing, rows), point=float(count)))
+        variants.append(
+            Variant(name=f"{count:,} subscriptions", work=_run(routing, rows), point=float(count), series="index")
+        )
         if count in (100, 1_000):
             tests = [each.test for each in routing.wanted.filters.values()]
             variants.append(
-                Variant(name=f"{count:,} subscriptions, each tested", work=_each(tests, rows[: 200_000 // count]))
+                Variant(
+                    name=f"{count:,} subscriptions, each tested",
+                    work=_each(tests, rows[: 200_000 // count]),
+                    point=float(count),
+                    series="each tested",
+                )
             )
     return variants
 
@@ -167,6 +174,7 @@ SCENARIOS = [
         variants=_subscription_variants,
         judge=_subscription_verdicts,
         repetitions=5,
+        plot=Plot(x="subscriptions", y="events/s", log_y=True),
     ),
     Scenario(
         name="matching-types",
@@ -176,6 +184,7 @@ SCENARIOS = [
         variants=_type_variants,
         judge=_type_verdicts,
         repetitions=5,
+        plot=Plot(x="event types", y="events/s"),
     ),
     Scenario(
         name="matching-updates",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-IMAGES = Path(__file__).parent.parent / "docs" / "images"
 _STYLE = {
     "svg.hashsalt": "situ",  # ids of shapes, which are random otherwise
     "svg.fonttype": "none",
@@ -21,9 +20,9 @@ Series = dict[str, list[tuple[float, float, float, float]]]
 """By name: x, median, lowest, highest."""
 
 
-def draw(result: dict[str, Any]) -> Path | None:
-    """Draw a result that has a plot; gives its file."""
-    plot = result["plot"]
+def draw(result: dict[str, Any], folder: Path) -> Path | None:
+    """Draw a result that has a plot into this folder; gives the file."""
+    plot = result.get("plot")
     if plot is None:
         return None
     import matplotlib as mpl
@@ -32,8 +31,8 @@ def draw(result: dict[str, Any]) -> Path | None:
     from matplotlib import pyplot
 
     series = _curves(result) if plot["curves"] else _points(result, plot["figure"])
-    path = IMAGES / f"bench-{result['scenario']}.svg"
-    path.parent.mkdir(exist_ok=True)
+    path = folder / f"bench-{result['scenario']}.svg"
+    folder.mkdir(exist_ok=True)
     with mpl.rc_context(_STYLE):
         figure, axes = pyplot.subplots(layout="constrained")
         for name, points in sorted(series.items()):

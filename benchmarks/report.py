@@ -24,12 +24,12 @@ _GOALS = """
 """
 
 
-def write_page(path: Path, order: Sequence[str]) -> None:
-    """The page of all stored results, in this order of their scenarios."""
+def write_page(path: Path, order: Sequence[str], images: Path) -> None:
+    """The page of all stored results, in this order of their scenarios; their plots into the folder of images."""
     results: dict[str, dict[str, Any]] = {str(each["scenario"]): each for each in stored()}
     sorted_ = [results[name] for name in order if name in results]
     goals = "".join(_goal(result, verdict) for result in sorted_ for verdict in result["verdicts"])
-    path.write_text(_HEAD + _GOALS + goals + "".join(_section(result) for result in sorted_))
+    path.write_text(_HEAD + _GOALS + goals + "".join(_section(result, images) for result in sorted_))
 
 
 def _goal(result: dict[str, Any], verdict: dict[str, Any]) -> str:
@@ -42,10 +42,10 @@ def _verdict(verdict: dict[str, Any]) -> str:
     return f"| {verdict['what']} | {_number(verdict['value'])} | {verdict['goal']} | {met} |"
 
 
-def _section(result: dict[str, Any]) -> str:
+def _section(result: dict[str, Any], images: Path) -> str:
     machine = result["machine"]
     lines = [f"\n## {result['title']} {{#{result['scenario']}}}\n", result["about"] + "\n"]
-    picture = draw(result)
+    picture = draw(result, images)
     if picture is not None:
         lines.append(f"![{result['title']}](images/{picture.name})\n")
     lines += _table(result)
