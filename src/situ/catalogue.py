@@ -611,7 +611,7 @@ DEPLOYMENT_DAMAGED = _define(
 BUS_AHEAD = _define(
     "D114",
     "registry that is not the bus’s",
-    "The bus has deployment {found} ({there}), the registry only {version} ({here}): it is not the registry of this bus.",
+    "The bus has deployment {found} ({there}), the registry only {version} ({here}): it is not this bus’s registry.",
     "Put the registry's back-up in its place. To start anew instead, remove the data of the bus as well.",
     found=int,
     there=str,
@@ -1141,7 +1141,7 @@ CHECKPOINT_DAMAGED = _define(
     "N101",
     "checkpoint damaged",
     "What the engine wrote down of its progress cannot be read: {reason}.",
-    "Put the folder back from a back-up, or move it away: the engine then starts behind the last event of the root log.",
+    "Put the folder back from a back-up, or move it away: the engine then goes on behind the last event of the log.",
     reason=str,
 )
 ENGINE_FAILED = _define(

@@ -100,6 +100,8 @@ def subscribe(
     showing = _Showing(output)
     work = _subscribe(open_project(project), showing, client or f"console-{os.getpid()}", types or [], options, seconds)
     in_time = run_until_stopped(work, True)
+    if not in_time and not showing.shown:
+        output.note("No event came in time.")
     return Exit.DONE if in_time or (limit is None and showing.shown) else Exit.NO
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situ.edge.plans import Plan
+from situ.deployment.plan import Plan
 from situ.event.message import EventKey
 from situ.event.row import Bad, Origin, Row
 

@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from situ.bus.interface import Ack, Bus
+from situ.bus.names import Names
+from situ.deployment.plan import Plan
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
-from situ.edge.plans import Plan
 from situ.edge.root_log import lines_of, place
 from situ.edge.route import route
 from situ.errors import SituError
@@ -92,8 +93,8 @@ class Dispatcher:
     async def recover(self, plan: Plan) -> None:
         """Route what is in the logs behind the cursor."""
         self._under_way.clear()
-        self.cursor.root = await self._recover(ROOT, plan.names.root_stream, self.cursor.root, plan)
-        self.cursor.dead = await self._recover(DEAD, plan.names.dead_stream, self.cursor.dead, plan)
+        self.cursor.root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
+        self.cursor.dead = await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan)
         self.cursor.save()
 
     async def _recover(self, log: str, stream: str, reached: int | None, plan: Plan) -> int:

@@ -16,11 +16,11 @@ from pathlib import Path
 from situ.bus.interface import Ack, Bus
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
+from situ.deployment.plan import Plan, compile_plan
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
-from situ.edge.plans import Plan, compile_plan
 from situ.edge.root_log import dead_letters, place, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError

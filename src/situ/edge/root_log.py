@@ -7,23 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from situ.bus.names import MIXED
-from situ.edge.plans import Plan
+from situ.bus.names import Names
+from situ.bus.packing import pack_dead, pack_root
+from situ.deployment.plan import Plan
 from situ.event.lines import dead_letter
-from situ.event.message import (
-    CLIENT,
-    CONTEXT,
-    COUNT,
-    ID,
-    KEY,
-    RECEIVED,
-    EventKey,
-    Message,
-    Stored,
-    join_lines,
-    position,
-    split_lines,
-)
+from situ.event.message import Message, Stored, position, split_lines
 from situ.event.row import Bad, Row
 
 _DATA = b',"data":'
@@ -31,32 +19,12 @@ _DATA = b',"data":'
 
 def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:
     """The message of the root log that holds these events of one client."""
-    first = rows[0]
-    types = {row.type for row in rows}
-    return Message(
-        subject=plan.names.root(router, types.pop() if len(types) == 1 else MIXED),
-        headers={
-            CLIENT: first.client,
-            CONTEXT: first.context,
-            KEY: str(EventKey(first.client, first.incarnation, first.seq)),
-            COUNT: str(len(rows)),
-            RECEIVED: str(first.recv),
-            ID: id,
-        },
-        body=join_lines(lines),
-    )
+    return pack_root(Names(plan.zone), router, rows, lines, id=id)
 
 
 def dead_letters(bad: Sequence[Bad], now: int, plan: Plan) -> list[Message]:
     """A message for each event that went no further."""
-    return [
-        Message(
-            subject=plan.names.dead(each.client),
-            headers={CLIENT: each.client, COUNT: "1", ID: f"dead+{each.key}"},
-            body=join_lines((dead_letter(each, now),)),
-        )
-        for each in bad
-    ]
+    return [pack_dead(Names(plan.zone), each, dead_letter(each, now)) for each in bad]
 
 
 def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:

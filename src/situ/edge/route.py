@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from situ.edge.plans import Plan
+from situ.deployment.plan import Plan
 from situ.event.row import Row
 from situ.subscription.routing import Routed
 

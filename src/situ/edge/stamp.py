@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from situ.edge.plans import Plan
+from situ.deployment.plan import Plan
 from situ.event.row import Bad, Row
 
 

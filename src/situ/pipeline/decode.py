@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from situ.deployment.plan import Plan
 from situ.event.message import CLIENT, CONTEXT, KEY, RECEIVED, EventKey, Stored, position, split_lines
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.carry import Highest
-from situ.pipeline.plans import Plan
 
 
 def decode(messages: Iterable[Stored], plan: Plan, highest: Highest) -> Iterator[list[Row | Bad]]:

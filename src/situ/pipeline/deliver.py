@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from situ.event.message import COUNT, ID, Message, join_lines
+from situ.bus.names import Names
+from situ.bus.packing import live_line, pack_group, pack_live
+from situ.deployment.plan import Plan
+from situ.event.message import Message
 from situ.event.row import Row
-from situ.pipeline.plans import Plan
 from situ.subscription.routing import Routed
-
-_NO_ID = ""
 
 
 class Delivery:
@@ -21,7 +21,7 @@ class Delivery:
 
     def __init__(self, plan: Plan) -> None:
         batch = plan.deployment.settings.batch
-        self._names = plan.names
+        self._names = Names(plan.zone)
         self._most, self._size = batch.events, batch.size
         self._groups: dict[str, _Pending] = {}
         self._clients: dict[str, _Pending] = {}
@@ -29,46 +29,37 @@ class Delivery:
     def add(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
         for index, group in routed.durable:
-            pending = self._groups.get(group) or self._groups.setdefault(group, _Pending())
+            pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
             line = lines[index]
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
-                yield self._durable(group, pending)
-                pending = self._groups[group] = _Pending()
-            pending.add(line, rows[index].pos)
+                yield pack_group(self._names, group, pending.first, pending.lines)
+                pending = self._groups[group] = _Pending(rows[index])
+            pending.add(line)
         for index, client, subscriptions in routed.live:
-            pending = self._clients.get(client) or self._clients.setdefault(client, _Pending())
-            line = b'{"situsubs":"' + subscriptions.encode() + b'",' + lines[index][1:]
+            pending = self._clients.get(client) or self._clients.setdefault(client, _Pending(rows[index]))
+            line = live_line(lines[index], subscriptions)
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
-                yield self._live(client, pending)
-                pending = self._clients[client] = _Pending()
-            pending.add(line, rows[index].pos)
+                yield pack_live(self._names, client, pending.lines)
+                pending = self._clients[client] = _Pending(rows[index])
+            pending.add(line)
 
     def finish(self) -> Iterator[Message]:
         """The messages that are not full."""
-        yield from (self._durable(group, pending) for group, pending in self._groups.items())
-        yield from (self._live(client, pending) for client, pending in self._clients.items())
+        for group, pending in self._groups.items():
+            yield pack_group(self._names, group, pending.first, pending.lines)
+        for client, pending in self._clients.items():
+            yield pack_live(self._names, client, pending.lines)
         self._groups, self._clients = {}, {}
-
-    def _durable(self, group: str, pending: _Pending) -> Message:
-        count = len(pending.lines)
-        headers = {COUNT: str(count), ID: f"{group}+{pending.first}+{count}"}
-        return Message(subject=self._names.out(group), headers=headers, body=join_lines(pending.lines))
-
-    def _live(self, client: str, pending: _Pending) -> Message:
-        headers = {COUNT: str(len(pending.lines))}
-        return Message(subject=self._names.live(client), headers=headers, body=join_lines(pending.lines))
 
 
 class _Pending:
     __slots__ = ("first", "lines", "size")
 
-    def __init__(self) -> None:
-        self.first = 0
+    def __init__(self, first: Row) -> None:
+        self.first = first
         self.lines: list[bytes] = []
         self.size = 0
 
-    def add(self, line: bytes, pos: int) -> None:
-        if not self.lines:
-            self.first = pos
+    def add(self, line: bytes) -> None:
         self.lines.append(line)
         self.size += len(line)

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from situ.bus.address import Address
+from situ.bus.names import Names
+from situ.bus.packing import pack_dead
+from situ.deployment.plan import Plan
 from situ.event.lines import dead_letter, decode_line, encode_rows
-from situ.event.message import COUNT, ID, Message, join_lines
+from situ.event.message import Message
 from situ.event.row import Bad, Row
 from situ.pipeline import frames
 from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
-from situ.pipeline.plans import Plan, load_plan
+from situ.pipeline.plans import load_plan
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
 from situ.pipeline.stamp import stamp
@@ -41,6 +44,7 @@ class Dispatch:
 
     def __init__(self, plan: Plan, clock: int) -> None:
         self._plan = plan
+        self._names = Names(plan.zone)
         self._clock = clock
         self._delivery = Delivery(plan)
         self._types: Counter[str] = Counter()
@@ -84,10 +88,8 @@ class Dispatch:
         yield from self._delivery.add(rows, lines, routed)
 
     def _dead_letters(self, rows: list[Bad]) -> Iterator[Message]:
-        """A message for each, since what was sent may be as large as a message can be. They are events themselves."""
+        """They are events themselves."""
         self._dead.update(row.errors[0][0] for row in rows)
         lines = [dead_letter(row, self._clock) for row in rows]
-        for row, line in zip(rows, lines, strict=True):
-            headers = {COUNT: "1", ID: f"dead+{row.key}"}
-            yield Message(subject=self._plan.names.dead(row.client), headers=headers, body=join_lines([line]))
+        yield from (pack_dead(self._names, row, line) for row, line in zip(rows, lines, strict=True))
         yield from self._deliver([decode_line(line) for line in lines], lines)

@@ -1,4 +1,4 @@
-"""Plans: what the stages need of one version of the deployment, compiled once in each process that runs them.
+"""Plans in the workers of Spark: one version of the deployment, compiled once in each process that runs it.
 
 A task learns the version from the offset of its batch and fetches the deployment from the bus. The plans of the last
 few versions stay: a batch that is repeated may need one that is no longer current, and a new version differs from the
@@ -10,59 +10,16 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
-from situ.bus.names import DEPLOYMENTS, REGISTRY, Names
+from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
+from situ.deployment.plan import Plan, compile_plan
 from situ.errors import SituError
-from situ.event.intake import Intake
-from situ.subscription.routing import Routing, compile_routing
-from situ.subscription.stamp import Stamp
 
 _KEPT = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One version of the deployment, ready to run."""
-
-    deployment: Deployment
-    intake: Intake
-    stamp: Stamp
-    routing: Routing
-
-    @property
-    def version(self) -> int:
-        return self.deployment.version
-
-    @property
-    def names(self) -> Names:
-        return Names(self.deployment.settings.zone)
-
-
-def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
-    """The plan of a deployment; what the previous one has compiled already is taken from there."""
-    settings = deployment.settings
-    return Plan(
-        deployment=deployment,
-        intake=Intake(
-            deployment.types,
-            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
-            ahead=settings.limits.ahead,
-            limit=settings.limits.event,
-        ),
-        stamp=Stamp(deployment.types, deployment.advertisements),
-        routing=compile_routing(
-            types=deployment.types,
-            functions=deployment.definitions,
-            subscriptions=deployment.subscriptions,
-            limits=settings.expression_limits,
-            previous=previous.routing if previous is not None else None,
-        ),
-    )
 
 
 _plans: OrderedDict[tuple[Address, int], Plan] = OrderedDict()

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from situ.bus.address import Address
+from situ.deployment.plan import Plan
 from situ.event.lines import decode_line
 from situ.event.row import Row
-from situ.pipeline.plans import Plan, load_plan
+from situ.pipeline.plans import load_plan
 from situ.pipeline.route import route
 from situ.pipeline.source import BusSource
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from situ.deployment.plan import Plan
 from situ.event.row import Row
-from situ.pipeline.plans import Plan
 from situ.subscription.routing import Routed
 
 

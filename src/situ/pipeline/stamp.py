@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from situ.deployment.plan import Plan
 from situ.event.row import Bad, Row
-from situ.pipeline.plans import Plan
 
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:

@@ -1,11 +1,13 @@
-"""Plans: what the stages need of one version of the deployment, compiled once."""
+"""The plan of a deployment: what the stages of every engine need of it, compiled once.
+
+The same plan for all engines: they differ in where it runs, not in what it says.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from situ.bus.names import Names
-from situ.deployment import Deployment
+from situ.deployment.snapshot import Deployment
 from situ.event.intake import Intake
 from situ.subscription.routing import Routing, compile_routing
 from situ.subscription.stamp import Stamp
@@ -19,11 +21,14 @@ class Plan:
     intake: Intake
     stamp: Stamp
     routing: Routing
-    names: Names
 
     @property
     def version(self) -> int:
         return self.deployment.version
+
+    @property
+    def zone(self) -> str:
+        return self.deployment.settings.zone
 
 
 def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
@@ -45,5 +50,4 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
             limits=settings.expression_limits,
             previous=previous.routing if previous is not None else None,
         ),
-        names=Names(settings.zone),
     )

@@ -1,0 +1,55 @@
+"""How events are put into the messages of the logs and of deliveries: subjects, headers, ids.
+
+All engines pack alike, so whoever reads a stream need not know which of them wrote it. A message that is stored has an
+id made of what it holds; made again from the same events it is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from situ.bus.names import MIXED, Names
+from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, EventKey, Message, join_lines, message_id
+from situ.event.row import Bad, Row
+
+
+def pack_root(names: Names, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "") -> Message:
+    """The message of the root log that holds these events of one client; ``id`` if it is to keep that of another."""
+    first = rows[0]
+    types = {row.type for row in rows}
+    key = EventKey(first.client, first.incarnation, first.seq)
+    return Message(
+        subject=names.root(router, types.pop() if len(types) == 1 else MIXED),
+        headers={
+            CLIENT: first.client,
+            CONTEXT: first.context,
+            KEY: str(key),
+            COUNT: str(len(rows)),
+            RECEIVED: str(first.recv),
+            ID: id or message_id(key, len(rows)),
+        },
+        body=join_lines(lines),
+    )
+
+
+def pack_dead(names: Names, bad: Bad, line: bytes) -> Message:
+    """A dead letter; each has its own message, since what was sent may be as large as a message can be."""
+    headers = {CLIENT: bad.client, COUNT: "1", ID: f"dead+{bad.key}"}
+    return Message(subject=names.dead(bad.client), headers=headers, body=join_lines([line]))
+
+
+def pack_group(names: Names, group: str, first: Row, lines: Sequence[bytes]) -> Message:
+    """Events of one delivery group in the order of the log; what has no position in it is known by its key."""
+    count = len(lines)
+    headers = {COUNT: str(count), ID: f"{group}+{first.pos or first.key}+{count}"}
+    return Message(subject=names.out(group), headers=headers, body=join_lines(lines))
+
+
+def pack_live(names: Names, client: str, lines: Sequence[bytes]) -> Message:
+    """Events for a client that is there now."""
+    return Message(subject=names.live(client), headers={COUNT: str(len(lines))}, body=join_lines(lines))
+
+
+def live_line(line: bytes, subscriptions: str) -> bytes:
+    """The line of an event that says which of the client's subscriptions it is for."""
+    return b'{"situsubs":"%s",%s' % (subscriptions.encode(), line[1:])
