@@ -18,7 +18,10 @@ _ENTRY = re.compile(r"^[A-Za-z0-9][^\n]*(?:\n {4}[^\n]*)*", flags=re.MULTILINE)
 def main() -> int:
     environment = uv_settings()
     subprocess.run([UV, "lock", *sys.argv[1:]], cwd=ROOT, env=environment, check=True)
-    everything, developer = export(environment, "spark", "postgresql", "java"), export(environment, "spark", "postgresql")
+    everything, developer = (
+        export(environment, "spark", "postgresql", "java"),
+        export(environment, "spark", "postgresql"),
+    )
     LOCK.write_text("\n".join(developer) + "\n")
     JAVA_LOCK.write_text("\n".join(entry for entry in everything if entry not in developer) + "\n")
     return 0

@@ -20,7 +20,10 @@ PREFIXES = {
         "What is wrong inside an expression. Mostly it stands as the reason below the code of a declaration.",
     ),
     "E": ("Events", "What arrives as an event and is none."),
-    "D": ("Deployment", "Snapshots of what is declared."),
+    "R": ("Routers and clients", "What a router answers a client, and what the client library says by itself."),
+    "B": ("Bus", "What carries events between processes: the server, its streams, connections, the lock of a run."),
+    "D": ("Registry and deployment", "What is declared, how it is stored, and its snapshots."),
+    "N": ("Engines", "What executes a deployment."),
 }
 
 SEVERITIES = {
