@@ -18,7 +18,10 @@ from tests.e2e.conftest import SITU, Situ
 
 # Loaded only by the commands that need them: they take longer than everything else together.
 HEAVY = {"numpy", "pint", "pyarrow", "pydantic", "pyspark", "rich", "sqlglot", "yaml"}
-COMMANDS = ("init", "check", "diff", "fmt", "types", "explain", "schemas")
+COMMANDS = (
+    *("init", "check", "diff", "fmt", "types", "explain", "schemas", "apply", "get", "add", "alter", "remove"),
+    *("run", "status", "publish", "subscribe", "replay", "dead-letters"),
+)
 
 
 def test_version_goes_to_standard_output(situ: Situ) -> None:
@@ -41,7 +44,7 @@ def test_alone_it_shows_its_help(situ: Situ) -> None:
     assert "Examples:\n" in ran.out
 
 
-@pytest.mark.parametrize("group", ["types", "explain"])
+@pytest.mark.parametrize("group", ["types", "explain", "dead-letters"])
 def test_a_group_alone_shows_its_help(situ: Situ, group: str) -> None:
     ran = situ(group)
     assert (ran.code, ran.err) == (0, "")
@@ -50,7 +53,12 @@ def test_a_group_alone_shows_its_help(situ: Situ, group: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["init", "check", "diff", "fmt", "schemas", "types import", "types export", "explain types", "explain expression"],
+    [
+        *("init", "check", "diff", "fmt", "schemas", "types import", "types export"),
+        *("explain types", "explain expression", "explain subscription", "explain event"),
+        *("run", "status", "publish", "subscribe", "replay"),
+        *("dead-letters list", "dead-letters show", "dead-letters retry"),
+    ],
 )
 def test_every_command_has_help_with_examples_and_the_common_options(situ: Situ, command: str) -> None:
     ran = situ(*command.split(), "--help")

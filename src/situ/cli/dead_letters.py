@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,6 +44,8 @@ def list_letters(
       situ dead-letters list
       situ dead-letters list --client reader-7 --code INT707
     """
+    import asyncio
+
     from situ.cli.opened import open_project
 
     output = begin(context, json=as_json, quiet=quiet)
@@ -73,6 +74,8 @@ def show_letter(
     Examples:
       situ dead-letters show reader-7.1793520000000.12.decode
     """
+    import asyncio
+
     from situ.cli.opened import open_project
 
     output = begin(context, json=as_json, quiet=quiet)
@@ -109,6 +112,8 @@ def retry_letters(
       situ dead-letters retry reader-7.1793520000000.12.decode
       situ dead-letters retry --all
     """
+    import asyncio
+
     from situ.cli.opened import open_project
     from situ.cli.progress import progress
     from situ.cli.show_problems import count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
@@ -77,6 +76,8 @@ def replay(
       situ replay --from 2026-11-01 --to 2026-11-02 --subscription desk/arrivals --out arrivals
       situ replay --files yesterday.jsonl
     """
+    import asyncio
+
     from situ.cli.moments import read_moment
     from situ.cli.opened import open_project
     from situ.cli.progress import progress

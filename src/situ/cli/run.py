@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -67,6 +66,8 @@ def run(
 
 
 async def _run(running: Running, view: View, seconds: float | None) -> None:
+    import asyncio
+
     watching = asyncio.create_task(_watch(running, view))
     try:
         async with running:
@@ -81,6 +82,8 @@ async def _run(running: Running, view: View, seconds: float | None) -> None:
 
 
 async def _watch(running: Running, view: View) -> None:
+    import asyncio
+
     from situ.cli.live_view import EVERY
 
     while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,6 +23,8 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
       situ status
       situ status --json | jq '.consumers[].waiting'
     """
+    import asyncio
+
     from situ.cli.looked_at import look
     from situ.cli.opened import open_project
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -109,6 +108,8 @@ async def _subscribe(
     opened: Opened, showing: _Showing, client: str, types: list[str], options: dict[str, Any], seconds: float | None
 ) -> bool:
     """Show events; False if the time was up before the limit was reached."""
+    import asyncio
+
     from situ.edge.connecting import connect
 
     limit = options.pop("limit")
