@@ -80,6 +80,7 @@ class Reader:
     def __init__(self, file: str, type: str, limit: int = LIMITS.event) -> None:
         self._file, self._type, self._limit = file, type, limit
         self._rest = b""
+        self._too_long = False
         self._line = 0
         self._size = 0
         self._whole: list[bytes] | None = None
@@ -90,7 +91,14 @@ class Reader:
         if self._whole is not None and sum(map(len, self._whole)) < _WHOLE:
             self._whole.append(chunk)
             return []
+        if self._too_long:  # of a line that is far too long the beginning is enough
+            end = chunk.find(b"\n")
+            if end < 0:
+                return []
+            chunk, self._too_long = chunk[end:], False
         *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > self._limit + 1:
+            self._rest, self._too_long = self._rest[: self._limit + 2], True
         if self._line == 0 and lines and _fails(lines[0], self._limit):
             self._whole, self._rest = [b"\n".join([*lines, self._rest])], b""
             return []

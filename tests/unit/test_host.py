@@ -1,0 +1,232 @@
+"""What a run says about itself, without anything running."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from situ.bus.nats import NatsBus
+from situ.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
+from situ.cli.published import Given, Reader, Wrong
+from situ.cli.show_figures import clock, show_line, size
+from situ.deployment import Deployment
+from situ.errors import SituError
+from situ.host import supervise as supervising
+from situ.host.delivered import Delivered
+from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
+from situ.host.logs import LOG, logging_to
+from situ.host.pulse import Pulse
+from situ.host.supervise import supervise
+from situ.subscription import Subscription
+from situ.subscription.targets import group_of
+
+
+def test_figures_come_back_as_they_were() -> None:
+    figures = Figures(engine="edge", version=3, taken=5, types={"A": 5}, memory={"situ": 1}, taken_rate=2.5)
+    assert decode_figures(figures.encode()) == figures
+
+
+def test_of_very_many_names_the_highest_counts_are_told() -> None:
+    figures = Figures(engine="edge", subscriptions={f"c/{number}": number for number in range(10_000)})
+    found = decode_figures(figures.encode())
+    assert found is not None
+    assert len(found.subscriptions) == 200
+    assert found.subscriptions["c/9999"] == 9999
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"null", b'"x"', b"{", b"{}"])
+def test_what_are_no_figures(text: bytes) -> None:
+    assert decode_figures(text) is None
+
+
+def test_figures_of_a_later_release_are_read_as_far_as_they_are_known() -> None:
+    assert decode_figures(b'{"engine": "edge", "taken": 1, "unheard": {}}') == Figures(engine="edge", taken=1)
+
+
+def test_rates_are_those_of_the_last_seconds() -> None:
+    rates = Rates()
+    assert rates.add(0.0, 0, 0) == (0.0, 0.0)
+    assert rates.add(1.0, 100, 10) == (100.0, 10.0)
+    assert rates.add(2.0, 300, 10) == (150.0, 5.0)
+    for second in range(3, 20):
+        rates.add(float(second), 300, 10)
+    assert rates.add(20.0, 300, 10) == (0.0, 0.0)
+
+
+@dataclass
+class Counts:
+    types: Counter[str] = field(default_factory=Counter)
+    groups: Counter[str] = field(default_factory=Counter)
+    live: Counter[str] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
+
+
+def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
+    first = Subscription(client="a", name="one", types=("T",), where="x > 1", durable=True)
+    second = Subscription(client="b", name="two", types=("T",), where="x>1", durable=True)
+    alone = Subscription(client="c", name="three", types=("T",), durable=True)
+    delivered = Delivered()
+    delivered.learn(Deployment(version=1, subscriptions={each.id: each for each in (first, second, alone)}))
+    counts = Counts(groups=Counter({group_of(first): 5}), live=Counter({"d/four": 2}))
+    assert delivered.by_subscription(counts) == {"a/one": 5, "b/two": 5, "d/four": 2}
+    # One that is gone keeps what it got, so that sums never fall.
+    delivered.learn(Deployment(version=2, subscriptions={first.id: first}))
+    assert delivered.by_subscription(counts)["b/two"] == 5
+
+
+def test_sizes_and_times_as_people_read_them() -> None:
+    assert [size(each) for each in (0, 1023, 1024, 1536, 20 * 1024**2, 3 * 1024**3)] == [
+        *("0 B", "1023 B", "1.0 KiB", "1.5 KiB", "20 MiB", "3.0 GiB")
+    ]
+    assert [clock(each) for each in (0.9, 61, 3_661)] == ["00:00", "01:01", "1:01:01"]
+    figures = Figures(engine="edge", state=RUNNING, version=2, at=5_000_000, taken=1_234, taken_rate=10)
+    assert show_line(figures) == (
+        "00:05 running · in 10/s (1,234) · out 0/s (0) · waiting 0 · dead letters 0 · memory 0 B · deployment 2"
+    )
+
+
+# ── engines that fail ─────────────────────────────────────────────────────────────────────────────
+
+
+class Engine:
+    """Fails with these, one after the other, and then is stopped."""
+
+    name, version, reached, batch, counts = "trial", 1, None, 0.0, Counts()
+
+    def __init__(self, *failures: SituError) -> None:
+        self._failures = list(failures)
+        self.starts = 0
+
+    async def start(self) -> None:
+        self.starts += 1
+
+    async def ended(self) -> None:
+        if self._failures:
+            raise self._failures.pop(0)
+
+    async def stop(self) -> None: ...
+
+
+@dataclass
+class Connection:
+    connected: bool = True
+
+
+FAILED = SituError(ENGINE_FAILED(engine="trial", reason="it is a trial", remedy="None."))
+AWAY = SituError(BUS_UNREACHABLE(servers="nats://nowhere", reason="it is away"))
+OF_BUS = SituError(ENGINE_FAILED(engine="trial", reason="B101 The bus cannot be reached", remedy="None."))
+
+
+def supervised(engine: Engine, bus: Connection, pulse: Pulse) -> None:
+    asyncio.run(supervise(engine, cast(NatsBus, bus), pulse))
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervising, "_PAUSES", (0.0,))
+
+
+@pytest.mark.parametrize("failure", [AWAY, OF_BUS])
+def test_an_engine_that_lost_the_bus_goes_on_when_it_is_back(failure: SituError) -> None:
+    engine, pulse = Engine(failure, failure), Pulse("trial")
+    supervised(engine, Connection(), pulse)
+    assert engine.starts == 2
+    assert (pulse.figures.state, pulse.figures.restarts) == (RUNNING, 2)
+
+
+def test_an_engine_that_fails_while_the_bus_is_away_waits_for_it() -> None:
+    engine, bus, pulse = Engine(FAILED), Connection(connected=False), Pulse("trial")
+
+    async def run() -> None:
+        task = asyncio.create_task(supervise(engine, cast(NatsBus, bus), pulse))
+        while pulse.figures.state != WAITING:
+            await asyncio.sleep(0.01)
+        assert engine.starts == 0
+        bus.connected = True
+        await task
+
+    asyncio.run(run())
+    assert engine.starts == 1
+
+
+def test_another_failure_ends_the_run() -> None:
+    engine = Engine(FAILED)
+    with pytest.raises(SituError, match="N102"):
+        supervised(engine, Connection(), Pulse("trial"))
+    assert engine.starts == 0
+
+
+# ── logs ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_happens_is_logged_into_the_project_and_nowhere_else_afterwards(tmp_path: Path) -> None:
+    log = logging.getLogger("situ.trial")
+    before = list(logging.getLogger().handlers)
+    with logging_to(tmp_path):
+        log.info("one %d", 1)
+        logging.getLogger("other").info("not ours, and no warning")
+        logging.getLogger("other").warning("a warning")
+    log.warning("too late")
+    text = (tmp_path / LOG).read_text()
+    assert [line.split(" ", 2)[2].strip() for line in text.splitlines()] == [
+        "INFO    situ.trial: one 1",
+        "WARNING other: a warning",
+    ]
+    assert logging.getLogger().handlers == before
+
+
+# ── what is published ─────────────────────────────────────────────────────────────────────────────
+
+
+def read(text: bytes, chunk: int, type: str = "T") -> list[Given | Wrong]:
+    reader = Reader("file", type, limit=1_000)
+    found: list[Given | Wrong] = []
+    for start in range(0, len(text), chunk):
+        found += reader.feed(text[start : start + chunk])
+    return found + reader.finish()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1_000])
+def test_lines_are_the_same_however_they_come(chunk: int) -> None:
+    event = b'{"specversion": "1.0", "id": "1", "source": "s", "type": "U", "situkey": "x", "data": {"a": 2}}'
+    found = read(b'{"a": 1}\n\n' + event + b'\r\n{"a": 3\n' + b'"%s"\n' % (b"x" * 2_000) + b'{"a": 4}', chunk)
+    assert [(each.line, each.type, each.data) for each in found if isinstance(each, Given)] == [
+        (1, "T", {"a": 1}),
+        (3, "U", {"a": 2}),
+        (6, "T", {"a": 4}),
+    ]
+    wrong = [each for each in found if isinstance(each, Wrong)]
+    assert [(each.line, each.problems[0].code.code) for each in wrong] == [(4, "E701"), (5, "E704")]
+    assert str(wrong[0].problems[0]).startswith("file:4:1: E701")
+
+
+@pytest.mark.parametrize("chunk", [1, 1_000])
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        (b'{\n "a": 1\n}\n', [{"a": 1}]),
+        (b'[\n{"a": 1},\n{"a": 2}\n]', [{"a": 1}, {"a": 2}]),
+        (b"", []),
+        (b"\n", []),
+    ],
+)
+def test_one_value_over_several_lines(chunk: int, text: bytes, data: list[Any]) -> None:
+    assert [each.data for each in read(text, chunk) if isinstance(each, Given)] == data
+
+
+def test_bare_data_needs_a_type() -> None:
+    (wrong,) = read(b'{"a": 1}', 100, type="")
+    assert isinstance(wrong, Wrong)
+    assert wrong.problems[0].code.code == "P170"
+
+
+def test_figures_tell_how_long_a_run_lasts() -> None:
+    figures = Figures(engine="edge", started=1_000_000, at=3_500_000)
+    assert figures.seconds == 2.5
+    assert replace(figures, at=0).seconds == 0.0
