@@ -136,10 +136,13 @@ class HostedSpark:
     def _open(self) -> Callable[[], SparkEngine]:
         """Open the session; gives what makes an engine in it."""
         try:
-            from situ.pipeline.engine import SparkEngine
+            from situ.pipeline.engine import QUERY, SparkEngine
+            from situ.pipeline.recovery import check_checkpoint
             from situ.pipeline.session import LOST, open_session
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
+        # What cannot be gone on from is told before Java is started, which takes a while.
+        check_checkpoint(self._checkpoints / QUERY)
         self._lost = LOST
         settings = self._settings
         conf = {name: value.value for name, value in settings.spark.conf}

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from situ.catalogue import CHECKPOINT_DAMAGED
 from situ.errors import Location, SituError
 
@@ -34,7 +36,8 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Any) -> Offset:
-        return cls(**value)
+        """Raises :class:`msgspec.ValidationError` for what is no offset."""
+        return msgspec.convert(value, cls)
 
 
 def read_offset(checkpoint: Path, batch: int) -> Offset:
@@ -43,8 +46,13 @@ def read_offset(checkpoint: Path, batch: int) -> Offset:
     try:
         # The first line is the format's version, the second Spark's own metadata, then comes a line for each source.
         return Offset.from_json(json.loads(file.read_text(encoding="utf-8").splitlines()[2]))
-    except (OSError, ValueError, IndexError, TypeError) as error:
-        raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+    except IndexError:
+        reason = "it is cut off"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (ValueError, msgspec.ValidationError) as error:
+        reason = str(error)
+    raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=reason))
 
 
 def last_batch(checkpoint: Path, log: str) -> int | None:
