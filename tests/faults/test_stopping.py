@@ -1,0 +1,57 @@
+"""Ctrl-C at any moment of a run's start and life: it ends in order, and the next run starts as if nothing was."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from pathlib import Path
+
+from tests.faults.deployed import Deployed, deployed, wait_for
+from tests.faults.traffic import WISHES, Publisher, Recorder, check_seen, kill_all, start_all, wait_ready
+
+
+def interrupt(at: Deployed, after: float | None) -> None:
+    """Start a run and stop it after a while, or once it is up."""
+    at.start()
+    if after is None:
+        at.ready()
+    else:
+        time.sleep(after)
+    at.signal(signal.SIGINT)
+    code = at.ended()
+    assert code in (0, 130), f"after {after} s: {code}\n{at.shown[-2000:]}"
+    assert "Traceback" not in at.shown, f"after {after} s: {at.shown[-2000:]}"
+
+
+def test_the_edge_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    with deployed(tmp_path / "plant", engine="edge", start=False) as at:
+        # The first moments are the interpreter's own: it loads what is needed to hear a signal.
+        for after in (None, *sorted(chance.uniform(0.5, 2.5) for _ in range(8)), None):
+            interrupt(at, after)
+
+
+def test_spark_stops_at_any_moment_and_what_was_accepted_is_delivered_by_the_next_run(tmp_path: Path) -> None:
+    with deployed(tmp_path / "plant", engine="spark", start=False) as at:
+        interrupt(at, 3.0)  # about when Java or the query is started
+        at.start()
+        at.ready()
+        publisher, recorder = Publisher(at.folder, "pump", 8000, 4000), Recorder(at.folder, WISHES[0])
+        try:
+            start_all([recorder])
+            wait_ready([recorder])
+            start_all([publisher])
+            wait_ready([publisher])
+            time.sleep(1)
+            at.signal(signal.SIGINT)  # in a batch, or between two
+            assert at.ended() == 0
+            at.start()
+            at.ready()
+            wait_for(lambda: publisher.done, "everything is accepted")
+            wait_for(lambda: recorder.count > len(recorder.wish.expected(8000)), "everything is delivered")
+            check_seen(recorder, [publisher])
+        finally:
+            kill_all([publisher, recorder])
+        assert at.stop() == 0
+        assert "Traceback" not in at.shown
