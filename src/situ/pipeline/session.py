@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from situ.catalogue import NO_SPARK
 from situ.errors import SituError
 
+_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -37,6 +38,10 @@ _DEFAULTS = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.maxPlanStringLength": "8192",
+    # Checkpoints are local files. The default asks programs of the system (chmod, readlink) about each of them, which
+    # takes longer than everything else at the end of a batch; and Situ checks itself whether they are whole.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
