@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.running import Client, exchange, situ_run
 
 RATES = (500, 2_000)
+HEAP = "Java, live"
+_COLLECTION = re.compile(r"^\[([0-9]+)ms\].*Pause.* [0-9]+M->([0-9]+)M\(", re.MULTILINE)
 KINDS = {"situ": "driver", "java": "Java", "workers": "workers", "bus": "bus"}
 _WARM = 0.3
 """The share of a run in which memory may grow: heaps and caches fill."""
@@ -58,14 +61,16 @@ def _memory_variants(bench: Bench) -> list[Variant]:
     def work() -> Taken:
         folder = bench.folder("spark")
         curves: dict[str, list[tuple[float, float]]] = {each: [] for each in KINDS.values()}
-        with situ_run(folder, project_files(), engine="spark") as run:
+        collections = folder / "collections.log"
+        options = f"spark: {{conf: {{spark.driver.extraJavaOptions: '-Xlog:gc:file={collections}:timemillis'}}}}\n"
+        with situ_run(folder, project_files(situ=options), engine="spark") as run:
             common = {"folder": str(folder), "type": "Reading", "count": rate * seconds}
             receiver = Client(subscribe, client="desk", where="number >= 0", durable=True, **common)
             sender = Client(publish, client="press", rate=float(rate), **common)
             receiver.hear()
             sender.hear()
             sender.say()
-            began = time.monotonic()
+            began, at = time.monotonic(), time.time()
             while (passed := time.monotonic() - began) < seconds:
                 for kind, name in KINDS.items():
                     curves[name].append((passed / 60, run.figures["memory"].get(kind, 0) / 1e6))
@@ -74,17 +79,26 @@ def _memory_variants(bench: Bench) -> list[Variant]:
             receiver.hear()
             for client in (sender, receiver):
                 client.end()
+        curves[HEAP] = _heap(collections.read_text(), at, seconds)
         steady = {name: [each for each in points if each[0] > _WARM * seconds / 60] for name, points in curves.items()}
         growth = {f"{name}, MB/min": _slope(points) for name, points in steady.items()}
-        sizes = {f"{name}, MB": points[-1][1] for name, points in steady.items()}
-        total = sum(sizes.values())
+        sizes = {f"{name}, MB": points[-1][1] if points else 0.0 for name, points in steady.items()}
+        total = sum(size for name, size in sizes.items() if not name.startswith(HEAP))
         return Taken(value=total, figures={**sizes, **growth}, curves=curves)
 
     return [Variant(name=f"{rate:,} events/s", work=work)]
 
 
+def _heap(log: str, began: float, seconds: float) -> list[tuple[float, float]]:
+    """What was left of Java's heap after each collection, in megabytes, by minutes."""
+    found = [(int(at) / 1000 - began, float(left) * 1.048576) for at, left in _COLLECTION.findall(log)]
+    return [(at / 60, left) for at, left in found if 0 <= at <= seconds]
+
+
 def _slope(points: list[tuple[float, float]]) -> float:
     """Of the line that fits these points best."""
+    if not points:
+        return 0.0
     middle_x = sum(x for x, _ in points) / len(points)
     middle_y = sum(y for _, y in points) / len(points)
     across = sum((x - middle_x) ** 2 for x, _ in points)
@@ -93,7 +107,7 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 def _memory_verdicts(medians: dict[str, float]) -> list[Verdict]:
     verdicts = []
-    for name in KINDS.values():
+    for name in ("driver", HEAP, "workers", "bus"):
         key = f"{_name(2_000)}: {name}, MB"
         share = 100 * medians[f"{key}/min"] / max(medians[key], 1.0)
         what = f"memory, growth of {name} in % a minute"
@@ -121,7 +135,7 @@ SCENARIOS = [
         about="`situ run` on Spark at 2,000 events/s with a durable subscriber. Growth is the slope of the line "
         "through the last 70 % of the time. The *driver* holds router and engine, *workers* are Spark's Python "
         "processes, the *bus* is the embedded server. Java takes what its heap may have (2 GiB) before it cleans up "
-        "thoroughly.",
+        "thoroughly; *Java, live* is what was left of the heap after each of its collections.",
         variants=_memory_variants,
         judge=_memory_verdicts,
         repetitions=1,
