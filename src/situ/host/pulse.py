@@ -49,8 +49,9 @@ class Pulse:
                         await bus.put(Names(bus.zone).metrics, key, found.encode())
                 await asyncio.sleep(BEAT)
         finally:
-            with suppress(SituError):
-                await bus.remove(Names(bus.zone).metrics, key)
+            with suppress(SituError, TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    await bus.remove(Names(bus.zone).metrics, key)
 
     async def look(self, bus: Bus, engine: Engine) -> Figures:
         """The figures of now."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ PATIENCE = 30.0
 """Seconds to wait for a bus that somebody else starts."""
 
 _ATTEMPT = 3.0
-_STOP = 60.0
+_STOP, _STOP_WITHOUT_BUS = 60.0, 3.0  # seconds for each part of the run to end
 
 
 class Running:
@@ -90,7 +91,8 @@ class Running:
         stack.callback(log.info, "stopped")
         log.info("starting %s with the %s engine", self.settings.name, self._kind)
         address = await self._find_bus(stack, lock)
-        bus = await stack.enter_async_context(await self._connect(address))
+        bus = await self._connect(address)
+        stack.push_async_callback(self._end, bus, "the connection to the bus", bus.close)
         await bus.prepare(self.settings)
         registry = stack.enter_context(await asyncio.to_thread(open_registry, self.folder, self.settings))
         await self._apply(bus, registry)
@@ -111,10 +113,15 @@ class Running:
             engine = spark_engine(bus, self.folder, self.settings, address)
             router = Router(bus, registry)
         _begin(stack, self._pulse.beat(bus, engine))
-        stack.push_async_callback(self._stop, bus, engine)
+
+        async def stop() -> None:
+            await engine.stop()
+            await self._pulse.look(bus, engine)  # what was finished last counts, too
+
+        stack.push_async_callback(self._end, bus, "the engine", stop)
         if self._kind == "edge":
             await engine.start()
-        stack.push_async_callback(router.close)
+        stack.push_async_callback(self._end, bus, "the router", router.close)
         await router.start()
         if self._kind != "edge":
             await engine.start()
@@ -146,15 +153,16 @@ class Running:
         await publish_deployment(bus, applied.deployment)
         log.info("deployment %d is in force, %d changes", applied.version, len(applied.changes))
 
-    async def _stop(self, bus: NatsBus, engine: Engine) -> None:
+    async def _end(self, bus: NatsBus, what: str, end: Callable[[], Awaitable[None]]) -> None:
+        """End a part of the run, come what may: what it could not put in order, the next run does."""
+        limit = _STOP if bus.connected else _STOP_WITHOUT_BUS
         try:
-            async with asyncio.timeout(_STOP):
-                await engine.stop()
-                await self._pulse.look(bus, engine)
-        except SituError as error:
-            log.warning("The engine did not stop in order: %s", error)
+            async with asyncio.timeout(limit):
+                await end()
         except TimeoutError:
-            log.warning("The engine takes longer than %.0f s to stop; it is left alone.", _STOP)
+            log.warning("%s takes longer than %.0f s to end and is left alone", what, limit)
+        except (SituError, OSError) as error:
+            log.warning("%s did not end in order: %s", what, error)
 
 
 def _begin(stack: AsyncExitStack, work: Any) -> asyncio.Task[None]:
