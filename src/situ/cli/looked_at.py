@@ -6,6 +6,7 @@ Decides and lays nothing out: :mod:`situ.cli.show_status` does that.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from situ.registry.snapshots import current_deployment
 
 if TYPE_CHECKING:
     from situ.cli.opened import Opened
+
+_SILENCE = 30.0  # seconds after which a run that says nothing is taken for gone; clocks need not agree to the second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ async def _on_bus(bus: Bus, known: Status) -> Status:
     figures = {
         entry.key.removeprefix(FIGURES): found
         for entry in await bus.entries(names.metrics, FIGURES)
-        if entry.value and (found := decode_figures(entry.value)) is not None
+        if entry.value and (found := decode_figures(entry.value)) is not None and _is_alive(found)
     }
     clients = [entry.key for entry in await bus.entries(names.clients) if _is_here(entry.value)]
     return Status(
@@ -107,6 +110,11 @@ async def _on_bus(bus: Bus, known: Status) -> Status:
         consumers=await bus.consumers(),
         clients=tuple(sorted(clients)),
     )
+
+
+def _is_alive(figures: Figures) -> bool:
+    """A run that was killed leaves its last figures behind."""
+    return abs(time.time() - figures.at / 1e6) < _SILENCE
 
 
 def _is_here(value: bytes | None) -> bool:
