@@ -77,6 +77,10 @@ class Deployed:
         assert self.process is not None
         return self.process.pid
 
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def ready(self) -> None:
         wait_for(lambda: self.said("running"), "the run is up")
 

@@ -24,6 +24,10 @@ from tests.faults.traffic import (
 )
 
 
+LONG = 1800.0
+"""Seconds that a large part of the events may take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How much flows and what is killed meanwhile."""
@@ -68,16 +72,16 @@ def flow(at: Deployed, plan: Plan) -> None:
             "client": lambda: restart(chance.choice(recorders)),
         }
         for share, what in moments(plan):
-            wait_for(lambda share=share: came(recorders) >= share * wanted, f"{share:.0%} of the events")
+            wait_for(lambda share=share: came(recorders) >= share * wanted, f"{share:.0%} of the events", seconds=LONG)
             for program in (*publishers, *recorders):
                 program.check()
             # Somewhere in a batch, or between two.
             time.sleep(chance.uniform(0, 0.4))
             kill[what]()
         for publisher in publishers:
-            wait_for(lambda publisher=publisher: publisher.done, f"{publisher.client} is done", seconds=900)
+            wait_for(lambda publisher=publisher: publisher.done, f"{publisher.client} is done", seconds=LONG)
             assert publisher.stored == each
-        wait_for(lambda: delivered(recorders, plan) >= wanted, "everything is delivered", seconds=900)
+        wait_for(lambda: delivered(recorders, plan) >= wanted, "everything is delivered", seconds=LONG)
         # What comes twice comes late.
         time.sleep(2)
         for recorder in recorders:
