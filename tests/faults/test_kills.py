@@ -23,7 +23,6 @@ from tests.faults.traffic import (
     wait_ready,
 )
 
-
 LONG = 1800.0
 """Seconds that a large part of the events may take."""
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import situ
+from situ.errors import SituError
 from tests.faults.deployed import PATIENCE, environment, wait_for
 
 BAD_EVERY = 997
@@ -88,13 +89,22 @@ async def publish(folder: str, client: str, count: int, rate: float, output: str
 
 async def record(folder: str, client: str, types: str, where: str, output: str) -> None:
     """Append a line for each event of a durable subscription, for ever."""
+    while True:
+        try:
+            await _record(folder, client, types.split(","), where or None, output)
+        except SituError as error:
+            if error.code != "B108":
+                raise
+            await asyncio.sleep(0.2)  # no run is there just now
+
+
+async def _record(folder: str, client: str, types: list[str], where: str | None, output: str) -> None:
     async with situ.connect(folder, client=client, timeout=PATIENCE) as node:
-        await node.register_for_events(*types.split(","), where=where or None, durable="all", wait=False)
+        await node.register_for_events(*types, where=where, durable="all", wait=False)
         with open(output, "ab", buffering=0) as file:  # noqa: PTH123 - unbuffered: a line is written before the next event
             file.write(b"ready\n")
-            async for event in node.events(*types.split(","), where=where or None, durable="all"):
-                text = f"{event.key} {event.data.number} {int(event.redelivered)}\n"
-                file.write(text.encode())
+            async for event in node.events(*types, where=where, durable="all"):
+                file.write(f"{event.key} {event.data.number} {int(event.redelivered)}\n".encode())
 
 
 # ── starting them ─────────────────────────────────────────────────────────────────────────────────
