@@ -38,6 +38,7 @@ CASES = {
     "decimal": "dec * 1.09 > 100.5",
     "time": "ts - ts_ > 5 min AND hour(ts, 'Europe/Zurich') >= 18",
     "coalesce": "coalesce(l_, 0) + coalesce(i, 5) > 3",
+    "null-itself": "NULL IS NOT NULL OR i > 3",
     "constants": "1 + 2 * 3 > i AND TRUE",
     "text-is-quoted": "s = 'it''s \\ ${x} \"y\"'",
 }

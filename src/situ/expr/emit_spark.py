@@ -25,6 +25,7 @@ from situ.expr.overload import Overflow, Overload
 from situ.expr.quote import spark_name, spark_text
 from situ.expr.runtime import micros
 from situ.expr.tree import (
+    NULL,
     And,
     Apply,
     Case,
@@ -377,6 +378,8 @@ def _no_subtypes() -> Types:
 def spark_literal(value: Any, type: Type) -> str:
     """A constant as Spark SQL text of exactly this type."""
     match value:
+        case None if type == NULL:
+            return "NULL"  # of no type: nothing but IS NULL takes it
         case None:
             return f"CAST(NULL AS {spark_type(type, _no_subtypes())})"
         case bool():
