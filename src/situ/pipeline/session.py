@@ -42,6 +42,8 @@ _DEFAULTS = {
     # takes longer than everything else at the end of a batch; and Situ checks itself whether they are whole.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
+    "spark.python.daemon.module": "situ.pipeline.daemon",
     "spark.driver.memory": "2g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
