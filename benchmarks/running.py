@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.project_files import write
 
-_START, _STOP = 90.0, 60.0
+_START, _STOP = 240.0, 60.0
 _CLIENT = 240.0
 
 
