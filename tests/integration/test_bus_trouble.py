@@ -116,6 +116,23 @@ def test_readers_and_watchers_go_on_after_a_restart(server: NatsServer) -> None:
     asyncio.run(main())
 
 
+def test_a_connection_that_ends_without_a_word_is_made_again(server: NatsServer) -> None:
+    async def run() -> None:
+        async with await open_bus(server.address(), name="test") as bus:
+            client = bus._link._client
+            assert client is not None
+            # What the library does when the task that noticed the loss is ended before it could tell.
+            client._closed_cb = None
+            await client.close()
+            deadline = time.monotonic() + 20
+            while not bus.reconnects and time.monotonic() < deadline:
+                await asyncio.sleep(0.05)
+            assert bus.reconnects == 1
+            await bus.prepare(Settings(name="x"))
+
+    asyncio.run(run())
+
+
 def test_handlers_serve_again_after_a_restart(server: NatsServer) -> None:
     async def main() -> None:
         bus = await prepared(server.address())

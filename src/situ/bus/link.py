@@ -28,6 +28,7 @@ from situ.errors import SituError
 Receive = Callable[[Msg], None]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
+_LOOK_EVERY = 0.5
 _REFUSED = ("authorization violation", "authentication", "user authentication")
 _UNLIMITED = 0
 _OLDEST = (2, 11)
@@ -162,7 +163,7 @@ class Link:
 
     async def _keep(self) -> None:
         while not self._closing:
-            await self._down.wait()
+            await self._lost()
             self._up.clear()
             gone, self._client = self._client, None
             for call in self.on_down:
@@ -179,6 +180,16 @@ class Link:
                     self._note(error)
                 await asyncio.sleep(wait * random.uniform(0.7, 1.3))
                 wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def _lost(self) -> None:
+        """Wait until the connection is lost. The client library tells it, but not when its own task that noticed is
+        ended by what it does then; so it is looked at as well."""
+        while not self._down.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY):
+                    await self._down.wait()
+            if self._client is not None and self._client.is_closed:
+                self._down.set()
 
     def _check_version(self, client: Client) -> None:
         version = client.connected_server_version
