@@ -25,7 +25,7 @@ from situ.event.row import Row
 from situ.project.check import check_folder
 from tests.project_files import write
 
-PATIENCE = 180.0
+PATIENCE = 300.0
 """Seconds any wait may take on a machine that does other things too. All of them end when what they wait for is so."""
 
 ROOT = Path(__file__).parents[2]
