@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def main() -> int:
     if unknown := [name for name in options.names if name not in known]:
         print(f"unknown: {', '.join(unknown)}; --list shows what there is", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     with Bench(quick=options.quick) as bench:
         for name in () if options.page else options.names or known:
             result = measure(known[name], bench, say=_progress)

@@ -113,6 +113,7 @@ class Measured:
 
 def measure(scenario: Scenario, bench: Bench, *, say: Callable[[str], None] = lambda text: None) -> dict[str, object]:
     """Run a scenario and return its result as plain data."""
+    described = machine()
     with bench.scenario():
         measured = _run(scenario, bench, say)
     medians: dict[str, float] = {}
@@ -123,7 +124,7 @@ def measure(scenario: Scenario, bench: Bench, *, say: Callable[[str], None] = la
         "title": scenario.title,
         "about": scenario.about,
         "unit": scenario.unit,
-        "machine": machine(),
+        "machine": described,
         "plot": asdict(scenario.plot) if scenario.plot is not None else None,
         "variants": [{**asdict(each), "median": each.median} for each in measured],
         "verdicts": [asdict(verdict) for verdict in scenario.judge(medians)],
@@ -167,13 +168,14 @@ def _take(variant: Variant) -> Taken:
 
 
 def machine() -> dict[str, object]:
-    """What the figures were measured on."""
+    """What the figures are measured on, and how busy it is before they are."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "cores": os.cpu_count(),
         "memory_gib": round(memory),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
+        "load": os.getloadavg()[0],
     }
 
 

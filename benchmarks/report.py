@@ -54,9 +54,15 @@ def _section(result: dict[str, Any], images: Path) -> str:
         lines += map(_verdict, result["verdicts"])
     lines.append(
         f"\n`python -m benchmarks {result['scenario']}` · {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"Python {machine['python']}, {machine['system']}\n"
+        f"Python {machine['python']}, {machine['system']}{_busy(machine)}\n"
     )
     return "\n".join(lines)
+
+
+def _busy(machine: dict[str, Any]) -> str:
+    """A machine that has other things to do makes figures that are worth less; the reader should know."""
+    load = machine.get("load", 0.0)
+    return f" · **the machine was busy with other things** (load {load:.1f})" if load > machine["cores"] else ""
 
 
 def _table(result: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from tests.project_files import write
 
 _START, _STOP = 240.0, 60.0
 _CLIENT = 240.0
+Pipe = Connection
 
 
 class Run:
@@ -83,7 +85,7 @@ class Client:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._name = work.__name__
-        self._process = context.Process(target=work, args=(other,), kwargs=arguments, daemon=True)
+        self._process = context.Process(target=_work, args=(os.getpid(), work, other, arguments), daemon=True)
         self._process.start()
         other.close()
 
@@ -106,6 +108,18 @@ class Client:
         self._pipe.close()
 
 
+def _work(parent: int, work: Callable[..., None], pipe: Pipe, arguments: dict[str, Any]) -> None:
+    """In the process of a client: work, but not longer than whoever wants to know is there."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    work(pipe, **arguments)
+
+
 def exchange(receiver: Client, sender: Client) -> tuple[Any, Any]:
     """Both get ready, the sender begins, both say what they measured."""
     try:
@@ -122,6 +136,3 @@ def exchange(receiver: Client, sender: Client) -> tuple[Any, Any]:
 def percentile(sorted_values: list[float], share: float) -> float:
     """The value that this share of all values does not exceed."""
     return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
-
-
-Pipe = Connection[Any, Any] if sys.version_info >= (3, 13) else Connection
