@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from situ.bus.address import Address
-from situ.bus.blocking import BlockingBus
+from situ.bus.blocking import BlockingBus, close_shared
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
 from situ.deployment import Deployment
 from situ.event.lines import decode_line
@@ -150,4 +150,7 @@ def zone(
         bus.prepare(deployment.settings)
         found = Zone(server, bus, server.address(), deployment, Names("main"))
         found.publish(deployment)
-        yield found
+        try:
+            yield found
+        finally:
+            close_shared()  # an engine in this process shares its connection; it would look for the server for ever

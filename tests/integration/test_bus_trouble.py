@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import pickle
+import random
 import subprocess
 import sys
 import threading
@@ -474,3 +475,18 @@ def test_one_bus_is_shared_in_a_process_until_it_is_closed(server: NatsServer) -
     again = shared_bus(server.address())
     assert again is not bus
     close_shared()
+
+
+def test_programs_that_seed_their_chance_alike_store_all_they_send(server: NatsServer) -> None:
+    """Ids that the bus makes up must differ between processes, whatever those do with `random`."""
+
+    async def run() -> int:
+        for _ in range(2):
+            random.seed(7)
+            async with await open_bus(server.address(), name="test") as bus:
+                await bus.prepare(Settings(name="x"))
+                await (await bus.store(Message(subject=bus.names.dead("a"), body=b"[]")))
+                state = await bus.state(bus.names.dead_stream)
+        return state.messages
+
+    assert asyncio.run(run()) == 2

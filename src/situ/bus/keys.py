@@ -11,7 +11,7 @@ import asyncio
 import base64
 import hashlib
 import json
-import random
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 
@@ -106,7 +106,7 @@ class Keys:
     async def put_object(self, bucket: str, name: str, content: bytes) -> None:
         stream, meta = f"OBJ_{bucket}", _meta_subject(bucket, name)
         before = await self._last(stream, meta)
-        nuid = f"{random.getrandbits(112):022X}"[:22]
+        nuid = secrets.token_hex(11).upper()
         chunks = [content[at : at + _CHUNK] for at in range(0, len(content), _CHUNK)]
         for chunk in chunks:
             await self._publish(stream, f"$O.{bucket}.C.{nuid}", chunk, {})
@@ -160,7 +160,7 @@ class Keys:
     async def _publish(self, stream: str, subject: str, body: bytes, headers: dict[str, str]) -> int | None:
         """The sequence; None if another one was expected."""
         # The id makes a repetition after a lost connection harmless: it is answered like the first.
-        headers = {**headers, "Nats-Msg-Id": f"{random.getrandbits(96):024x}"}
+        headers = {**headers, "Nats-Msg-Id": secrets.token_hex(12)}
         deadline = asyncio.get_running_loop().time() + self._link.patience
         while True:
             try:

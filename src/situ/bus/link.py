@@ -27,6 +27,7 @@ from situ.errors import SituError
 
 Receive = Callable[[Msg], None]
 
+_CHANCE = random.SystemRandom()  # not the one that programs seed
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 _LOOK_EVERY = 0.5
 _REFUSED = ("authorization violation", "authentication", "user authentication")
@@ -178,7 +179,7 @@ class Link:
                     break
                 except (OSError, nats.errors.Error, TimeoutError, SituError) as error:
                     self._note(error)
-                await asyncio.sleep(wait * random.uniform(0.7, 1.3))
+                await asyncio.sleep(wait * _CHANCE.uniform(0.7, 1.3))
                 wait = min(2 * wait, _LONGEST_WAIT)
 
     async def _lost(self) -> None:

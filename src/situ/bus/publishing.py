@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
-import random
+import secrets
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -74,7 +74,7 @@ class Publisher:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._numbers = iter(range(1, 2**62))
-        self._origin = f"{random.getrandbits(96):024x}"
+        self._origin = secrets.token_hex(12)
         self._inbox = ""
         self._unsent: list[_Handed] = []  # a heap: what is sent again comes before what is new
         self._sent: dict[int, _Handed] = {}

@@ -21,6 +21,7 @@ from situ.overlay.messages import FromRouter, Nack, Publish, PublishAck, Terms
 
 from situ.edge.told import error_told, problem_told  # isort: skip
 
+_CHANCE = random.SystemRandom()  # not the one that programs seed
 _UNDER_WAY = 16
 _MOST_EVENTS, _MOST_BYTES = 100_000, 64 * 1024 * 1024
 _DELAYS = (0.1, 0.4, 1.6, 6.4, 25.6)
@@ -308,7 +309,7 @@ class Sender:
             self.fail(error_told(nack))
 
     def _next_pause(self) -> float:
-        seconds = pause(self._attempt, random.random())
+        seconds = pause(self._attempt, _CHANCE.random())
         self._attempt += 1
         return seconds
 

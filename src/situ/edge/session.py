@@ -38,6 +38,7 @@ from situ.overlay.messages import (
 from situ.overlay.wire import Malformed, decode_from_router, encode
 
 _log = logging.getLogger("situ.client")
+_CHANCE = random.SystemRandom()  # not the one that programs seed
 _ANSWER_WITHIN = 2.0
 _LOOK_EVERY = 0.2
 
@@ -101,7 +102,7 @@ class Session:
             except SituError as error:
                 if error.code.startswith("R") and error.code != "R001":
                     raise
-                wait = min(pause(attempt, random.random()), 1.0)
+                wait = min(pause(attempt, _CHANCE.random()), 1.0)
                 if loop.time() + wait > deadline:
                     problem = ZONE_UNREACHABLE(zone=self._zone, client=self.client, reason=_reason(error))
                     raise SituError(problem) from error
@@ -141,7 +142,7 @@ class Session:
             except SituError as error:
                 if self.error is not None:
                     raise
-                wait = pause(attempt, random.random())
+                wait = pause(attempt, _CHANCE.random())
                 if loop.time() + wait > deadline or not error.code.startswith("B"):
                     raise
                 attempt += 1
@@ -218,7 +219,7 @@ class Session:
                     return
                 _log.info("%s: the router does not answer: %s", self.client, error)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(pause(attempt, random.random())):
+                    async with asyncio.timeout(pause(attempt, _CHANCE.random())):
                         await self._hurry.wait()
                 attempt += 1
                 continue
