@@ -38,8 +38,8 @@ _DEFAULTS = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.maxPlanStringLength": "8192",
-    # Checkpoints are local files. The default asks programs of the system (chmod, readlink) about each of them, which
-    # takes longer than everything else at the end of a batch; and Situ checks itself whether they are whole.
+    # Checkpoints are local files. With Spark's default way of writing them the end of a batch takes several times as
+    # long; and Situ checks itself whether they are whole.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
