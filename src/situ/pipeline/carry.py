@@ -1,7 +1,8 @@
 """What passes from batch to batch: how far each client's events have come.
 
 Written at the end of a batch under the position where it ended, read by the batch that begins there. So a repeated
-batch starts from what its first run started from, and drops the same repeats.
+batch starts from what its first run started from, and drops the same repeats. Before an interrupted batch is repeated,
+what it got stored is added to what it starts from.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Carry:
     """How far each client is. An incarnation is only ever followed by a higher one, so the last is enough."""
 
     highest: Highest = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
+    """Ids of messages that the batch which begins here has stored before it was interrupted."""
 
     def advanced(self, seen: Iterable[Highest]) -> Carry:
         """The carry after a batch whose tasks have seen these."""
@@ -54,7 +57,8 @@ class CarryStore:
             return Carry()
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            return Carry({client: (int(each[0]), int(each[1])) for client, each in content["highest"].items()})
+            highest = {client: (int(each[0]), int(each[1])) for client, each in content["highest"].items()}
+            return Carry(highest, frozenset(map(str, content.get("stored", ()))))
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
 
@@ -62,7 +66,8 @@ class CarryStore:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(seq)
         beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps({"version": 1, "highest": carry.highest}, separators=(",", ":")), encoding="utf-8")
+        content = {"version": 1, "highest": carry.highest, "stored": sorted(carry.stored)}
+        beside.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
         beside.replace(file)
         self._prune()
 

@@ -1,6 +1,6 @@
 """Counters: what the tasks of a batch saw, and the sums over all batches of a run.
 
-A task gives its counters as one row beside its messages; Spark's observation brings them to the driver.
+A task gives its counters as one row; they are all that comes back to the driver.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Counts(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Counts)
 
 
-def decode_counts(texts: Iterable[str]) -> list[Counts]:
+def decode_counts(texts: Iterable[bytes]) -> list[Counts]:
     return [_DECODER.decode(text) for text in texts]
 
 

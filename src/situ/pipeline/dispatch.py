@@ -1,13 +1,13 @@
 """The second half of a batch: rows → the messages to publish. Stages stamp, root log, route and deliver in one pass.
 
-Pure: the same rows and the same version of the deployment give the same messages with the same ids, in the same order.
-Runs in Spark's workers over Arrow batches.
+What :class:`Dispatch` makes is pure: the same rows and the same version of the deployment give the same messages with
+the same ids, in the same order. The worker that made them publishes them; only what it counted goes back to Spark.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -24,19 +24,27 @@ from situ.pipeline.deliver import Delivery
 from situ.pipeline.plans import load_plan
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
+from situ.pipeline.sink import publish
 from situ.pipeline.stamp import stamp
 
 
 def dispatching(
-    address: Address, version: int, clock: int
+    address: Address, version: int, clock: int, stored: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the rows of a batch that runs with this version, at this time."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        dispatch = Dispatch(load_plan(address, version), clock)
-        yield from frames.message_batches(dispatch.messages(frames.rows_of(batches)), dispatch.counts)
+        yield dispatched(address, Dispatch(load_plan(address, version), clock), frames.rows_of(batches), stored)
 
     return run
+
+
+def dispatched(
+    address: Address, dispatch: Dispatch, rows: Iterable[list[Row | Bad]], stored: Collection[str]
+) -> pa.RecordBatch:
+    """What was counted of these rows, whose messages are now on the bus; those with the ids ``stored`` were before."""
+    publish(address, dispatch.messages(rows), stored)
+    return frames.count_batch(dispatch.counts())
 
 
 class Dispatch:

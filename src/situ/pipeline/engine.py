@@ -7,7 +7,6 @@ Spark wrote down before the batch began.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
@@ -25,11 +23,11 @@ from situ.bus.names import Names
 from situ.catalogue import ENGINE_FAILED
 from situ.errors import SituError
 from situ.pipeline import frames
-from situ.pipeline.carry import CarryStore
+from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
 from situ.pipeline.dispatch import dispatching
 from situ.pipeline.offsets import Offset, read_offset
-from situ.pipeline.recovery import adopt_log, check_checkpoint, interrupted, stored_ids
+from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
 
@@ -57,8 +55,8 @@ class Batch:
 class SparkEngine:
     """One zone's events on Spark.
 
-    ``fused``: the worker that decodes a message takes it through all other stages, too, and only what is to be
-    published goes on to the sink. Otherwise rows pass through Spark between the stages, where expressions can be put.
+    ``fused``: the worker that decodes a message takes it through all other stages, too, and publishes. Otherwise rows
+    pass through Spark behind stage decode, where expressions can be put.
     """
 
     def __init__(
@@ -85,7 +83,6 @@ class SparkEngine:
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
         self._parked = threading.Event()
-        self._stored: frozenset[str] = frozenset()
         self._purged = 0.0
         self.totals = Totals()
         self.version = 0  # of the deployment, and the last message, that the last finished batch had
@@ -97,13 +94,12 @@ class SparkEngine:
         settings, bus, names = self._settings, shared_bus(self._address), Names(self._address.zone)
         check_checkpoint(self._checkpoint)
         adopt_log(bus, names, self._checkpoint)
-        unfinished = interrupted(self._checkpoint)
-        self._stored = stored_ids(bus, names, unfinished) if unfinished is not None else frozenset()
+        recall(bus, names, self._checkpoint)
         stream = (
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
             .option("stream", "IN")
-            .option("content", "messages" if self._fused else "rows")
+            .option("content", "counts" if self._fused else "rows")
             .option("checkpoint", str(self._checkpoint))
             .option("partitions", str(self._partitions))
             .option("maxEvents", str(settings.spark.max_events))
@@ -152,28 +148,21 @@ class SparkEngine:
         start = read_offset(self._checkpoint, number - 1) if number else Offset(seq=0)
         self._purge(start.seq)
         self._on_step("publish")
-        counts = self._publish(frame, offset) if offset.seq > start.seq else ()
+        carry = self._carries.load(start.seq)
+        counts = self._publish(frame, offset, carry) if offset.seq > start.seq else ()
         self._on_step("carry")
-        carry = self._carries.load(start.seq).advanced(each.highest for each in counts)
-        self._carries.save(offset.seq, carry)
+        self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")
-        self._stored = frozenset()  # only the batch that was interrupted has left something
         self.totals.add(counts)
         self.version, self.seq = offset.version, offset.seq
         self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
         self._on_step("done")
 
-    def _publish(self, frame: DataFrame, offset: Offset) -> tuple[Counts, ...]:
-        observation = Observation()
+    def _publish(self, frame: DataFrame, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
         if not self._fused:
-            stages = dispatching(self._address, offset.version, offset.clock)
-            frame = frame.mapInArrow(stages, frames.schema("messages"))
-        messages = frame.observe(observation, sf.collect_list("counts").alias("counts"))
-        sink = messages.write.format(BusSource.name()).option("address", self._address.to_json())
-        if self._stored:
-            sink = sink.option("stored", json.dumps(sorted(self._stored)))
-        sink.mode("append").save()
-        return tuple(decode_counts(observation.get["counts"]))
+            stages = dispatching(self._address, offset.version, offset.clock, carry.stored)
+            frame = frame.mapInArrow(stages, frames.schema("counts"))
+        return tuple(decode_counts(row.counts for row in frame.collect()))
 
     def _purge(self, before: int) -> None:
         """The batch before this one is done: what it read is in the root log and no longer needed."""

@@ -2,12 +2,12 @@
 
 ``rows`` are the columns of the stages: a row's key and envelope, its data as text, and for what is no event the
 reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
-their positions. ``messages`` are what the sink publishes.
+their positions. ``counts`` is what a task that took events through all stages has counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from situ.event.message import PLACES, Message, Stored, position, split_lines
+from situ.event.message import PLACES, Stored, position, split_lines
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.counters import Counts
 
@@ -44,15 +44,12 @@ _FAULT = [("stage", pa.string()), ("errors", pa.string()), ("size", pa.int64())]
 
 ROWS = pa.schema([*_KEY, *_ENVELOPE, *_FAULT])
 EVENTS = pa.schema([*_KEY, ("event", pa.string())])
-MESSAGES = pa.schema(
-    [("subject", pa.string()), ("headers", pa.string()), ("body", pa.binary()), ("counts", pa.string())]
-)
+COUNTS = pa.schema([("counts", pa.binary())])
 LOG = pa.schema([("pos", pa.int64()), ("line", pa.binary())])
-_SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "messages": MESSAGES}
+_SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "counts": COUNTS}
 _ROW_FIELDS = tuple(name for name, _ in (*_KEY, *_ENVELOPE))
 _FAULTS = msgspec.json.Decoder(list[tuple[str, str, str, str]])
 _ENCODE = msgspec.json.encode
-_BYTES = 8 * 1024 * 1024
 
 
 def schema(content: str) -> StructType:
@@ -101,24 +98,9 @@ def log_batches(messages: Iterable[Stored], most: int) -> Iterator[pa.RecordBatc
         yield pa.RecordBatch.from_arrays(arrays, schema=LOG)
 
 
-def message_batches(messages: Iterable[Message], counts: Callable[[], Counts]) -> Iterator[pa.RecordBatch]:
-    """Messages in batches of a few megabytes; behind the last stands what was counted."""
-    pending: list[tuple[str | None, str | None, bytes | None, str | None]] = []
-    size = 0
-    for message in messages:
-        pending.append((message.subject, _ENCODE(message.headers).decode(), message.body, None))
-        size += len(message.body)
-        if size > _BYTES:
-            yield _message_batch(pending)
-            pending, size = [], 0
-    pending.append((None, None, None, counts().encode().decode()))
-    yield _message_batch(pending)
-
-
-def _message_batch(rows: list[tuple[str | None, str | None, bytes | None, str | None]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, MESSAGES, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+def count_batch(counts: Counts) -> pa.RecordBatch:
+    """What one task counted."""
+    return pa.RecordBatch.from_arrays([pa.array([counts.encode()], pa.binary())], schema=COUNTS)
 
 
 def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:

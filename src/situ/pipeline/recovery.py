@@ -8,6 +8,7 @@ has put into the logs are looked up once, before it is repeated.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from situ.errors import Location, SituError
 from situ.event.lines import decode_line
 from situ.event.message import position, split_lines
 from situ.pipeline.carry import Carry, CarryStore
-from situ.pipeline.offsets import Offset, last_batch, read_offset
+from situ.pipeline.offsets import last_batch, read_offset
 
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
 
@@ -43,15 +44,19 @@ def check_checkpoint(checkpoint: Path) -> None:
         CarryStore(checkpoint).load(read_offset(checkpoint, done).seq)
 
 
-def interrupted(checkpoint: Path) -> Offset | None:
-    """The offset of the batch that was begun and not committed."""
+def recall(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
+    """If the last batch was begun and not committed: add what it got stored to what it starts from."""
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
-    return read_offset(checkpoint, begun) if begun is not None and (done is None or begun > done) else None
+    if begun is None or begun == done:
+        return
+    offset, start = read_offset(checkpoint, begun), read_offset(checkpoint, begun - 1).seq if begun else 0
+    carries = CarryStore(checkpoint)
+    carries.save(start, replace(carries.load(start), stored=_stored_since(bus, names, offset.clock - _MARGIN)))
 
 
-def stored_ids(bus: BlockingBus, names: Names, offset: Offset) -> frozenset[str]:
-    """Ids of the messages in root log and dead letters that are younger than the batch with this offset."""
-    since = datetime.fromtimestamp((offset.clock - _MARGIN) / 1_000_000, UTC)
+def _stored_since(bus: BlockingBus, names: Names, clock: int) -> frozenset[str]:
+    """Ids of the messages in root log and dead letters that are younger than this."""
+    since = datetime.fromtimestamp(clock / 1_000_000, UTC)
     return frozenset(
         message.id
         for stream in (names.root_stream, names.dead_stream)

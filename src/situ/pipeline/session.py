@@ -41,6 +41,7 @@ _DEFAULTS = {
     # Checkpoints are local files. With Spark's default way of writing them the end of a batch takes several times as
     # long; and Situ checks itself whether they are whole.
     "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
     "spark.python.daemon.module": "situ.pipeline.daemon",

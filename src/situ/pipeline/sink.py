@@ -1,13 +1,13 @@
-"""The bus as a sink of Spark: rows of ``subject id headers body`` become messages, in their order.
+"""The bus as a sink: messages are published in their order, by the task that has them.
 
-A message with an id is stored once however often it is sent, which is what makes a repeated batch harmless. Rows
-without body carry only figures for the driver. Ids in the option ``stored`` (a JSON list) are known to be there.
+A message with an id is stored once however often it is sent, which is what makes a repeated batch harmless. For jobs of
+one's own, ``format("situ-bus")`` takes rows of ``subject headers body``.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -36,32 +36,34 @@ class Written(WriterCommitMessage):
 class BusWriter(DataSourceArrowWriter):
     """Publishes the rows of each task over one connection."""
 
-    def __init__(self, address: Address, stored: frozenset[str] = frozenset()) -> None:
+    def __init__(self, address: Address) -> None:
         self._address = address
-        self._stored = stored
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        bus, live = shared_bus(self._address), Names(self._address.zone).live("")
-        under_way: deque[Future[Ack]] = deque()
-        acks: list[bool] = []
-        for message in _messages(iterator):
-            if message.id in self._stored:
-                acks.append(True)
-                continue
-            if message.subject.startswith(live):
-                bus.send(message)
-                continue
-            under_way.append(bus.store(message))
-            if len(under_way) > _UNDER_WAY:
-                acks.append(under_way.popleft().result().duplicate)
-        acks.extend(future.result().duplicate for future in under_way)
-        bus.flush()
-        return Written(stored=acks.count(False), repeated=acks.count(True))
+        return publish(self._address, _messages(iterator))
+
+
+def publish(address: Address, messages: Iterable[Message], stored: Collection[str] = ()) -> Written:
+    """Send what is for clients that are there now, store all else but these ids: they are known to be stored."""
+    bus, live = shared_bus(address), Names(address.zone).live("")
+    under_way: deque[Future[Ack]] = deque()
+    acks: list[bool] = []
+    for message in messages:
+        if message.id in stored:
+            acks.append(True)
+            continue
+        if message.subject.startswith(live):
+            bus.send(message)
+            continue
+        under_way.append(bus.store(message))
+        if len(under_way) > _UNDER_WAY:
+            acks.append(under_way.popleft().result().duplicate)
+    acks.extend(future.result().duplicate for future in under_way)
+    return Written(stored=acks.count(False), repeated=acks.count(True))
 
 
 def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
     for batch in batches:
         subjects, headers, bodies = (batch.column(name).to_pylist() for name in ("subject", "headers", "body"))
         for subject, header, body in zip(subjects, headers, bodies, strict=True):
-            if body is not None:
-                yield Message(subject=subject, headers=_HEADERS.decode(header), body=body)
+            yield Message(subject=subject, headers=_HEADERS.decode(header), body=body)

@@ -2,14 +2,14 @@
 
 Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``),
 ``content``: ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the
-deployment; ``messages``, decoded and taken through all stages to what the sink publishes; ``log``, the lines of the
-root log; ``checkpoint``, where what passes between batches is kept. What comes in is cut by client, so that every task
-has all events of its clients in their order and nothing need be sorted again.
+deployment; ``counts``, decoded and taken through all stages, the deliveries published by the task that made them, and
+what was counted; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept. What
+comes in is cut by client, so that every task has all events of its clients in their order and nothing need be sorted
+again.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,9 +32,9 @@ from situ.bus.blocking import BlockingBus, shared_bus
 from situ.bus.names import SHARDS, Names
 from situ.event.message import COUNT, Stored
 from situ.pipeline import frames
-from situ.pipeline.carry import CarryStore, Highest
+from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
-from situ.pipeline.dispatch import Dispatch
+from situ.pipeline.dispatch import Dispatch, dispatched
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.sink import BusWriter
@@ -42,6 +42,8 @@ from situ.pipeline.sink import BusWriter
 _SAMPLES = 8
 _FEW = 64
 _ROWS = 8192
+_SMALL = 256 * 1024
+"""Bytes of messages that one task is done with before another would have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Part(InputPartition):
     version: int
     clock: int = 0
     highest: Highest = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
 
 
 class BusSource(DataSource):
@@ -105,8 +108,7 @@ class BusSource(DataSource):
         return BusStreamReader(Settings.read(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002 - Spark's signature
-        stored = frozenset(json.loads(self.options.get("stored", "[]")))
-        return BusWriter(Address.from_json(self.options["address"]), stored)
+        return BusWriter(Address.from_json(self.options["address"]))
 
 
 class BusStreamReader(DataSourceStreamReader):
@@ -133,9 +135,10 @@ class BusStreamReader(DataSourceStreamReader):
         version = current_version(settings.address)
         if last <= begin.seq and version == begin.version:
             return start
-        return Offset(
-            seq=max(last, begin.seq), version=version, partitions=settings.partitions, clock=time.time_ns() // 1000
-        ).as_json()
+        small = (last - begin.seq) * state.size <= _SMALL * state.messages
+        partitions = 1 if small else settings.partitions
+        clock = time.time_ns() // 1000
+        return Offset(seq=max(last, begin.seq), version=version, partitions=partitions, clock=clock).as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, stop = Offset.from_json(start), Offset.from_json(end)
@@ -177,12 +180,14 @@ def cut(settings: Settings, first: int, end: Offset) -> list[Part]:
     if settings.stream != "IN":
         step = -(-(last - first + 1) // end.partitions)
         return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
-    carry = CarryStore(settings.checkpoint).load(first - 1) if settings.checkpoint else None
+    carry = CarryStore(settings.checkpoint).load(first - 1) if settings.checkpoint else Carry()
+    if end.partitions == 1:
+        return [Part(first, last, (), version, clock, carry.highest, carry.stored)]
     parts = []
     for number in range(min(end.partitions, SHARDS)):
         shards = range(number, SHARDS, end.partitions)
         subjects = tuple(settings.names.raw("*", shard) for shard in shards)
-        parts.append(Part(first, last, subjects, version, clock, carry.share(shards) if carry else {}))
+        parts.append(Part(first, last, subjects, version, clock, carry.share(shards), carry.stored))
     return parts
 
 
@@ -199,8 +204,7 @@ def read_part(settings: Settings, part: Part) -> Iterator[pa.RecordBatch]:
         if settings.content == "rows":
             yield from frames.row_batches(rows, _ROWS)
         else:
-            dispatch = Dispatch(plan, part.clock)
-            yield from frames.message_batches(dispatch.messages(rows), dispatch.counts)
+            yield dispatched(settings.address, Dispatch(plan, part.clock), rows, part.stored)
 
 
 def _fitting(bus: BlockingBus, settings: Settings, behind: int, last: int, limit: ReadLimit) -> int:
