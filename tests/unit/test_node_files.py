@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge import client_files
+from situ.edge import client_files, journal
 from situ.edge.client_files import ClientFiles, IdWindow, SeenFile, state_folder
 
 
@@ -107,7 +107,7 @@ def test_a_torn_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 def test_the_file_is_written_anew_before_it_grows_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_files, "_APPENDED", 10)
+    monkeypatch.setattr(journal, "ROOM", 500)
     seen = SeenFile(tmp_path / "seen")
     for number in range(1, 1000):
         seen.add("pump", 1, number)

@@ -216,7 +216,7 @@ def test_pauses_grow_are_spread_and_end_at_half_a_minute() -> None:
 
 def test_a_receipt_shows_its_key() -> None:
     async def main() -> None:
-        assert repr(Receipt("pump.5.1", "x", Packet(1))) == "Receipt(key='pump.5.1', id='x', duplicate=False)"
-        assert await Receipt("", "x", None).stored == ""
+        assert repr(Receipt("pump", 5, 1, "x", Packet(1))) == "Receipt(key='pump.5.1', id='x', duplicate=False)"
+        assert await Receipt("pump", 5, 0, "x", None).stored == ""
 
     asyncio.run(main())

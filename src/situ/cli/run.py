@@ -68,9 +68,12 @@ def run(
 async def _run(running: Running, view: View, seconds: float | None) -> None:
     import asyncio
 
+    from situ.garbage import settle
+
     watching = asyncio.create_task(_watch(running, view))
     try:
         async with running:
+            settle()
             try:
                 async with asyncio.timeout(seconds):
                     await running.ended()

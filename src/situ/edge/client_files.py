@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from situ.edge.journal import Journal, read_journal
 from situ.overlay.window import Window
 
 _log = logging.getLogger("situ.client")
@@ -146,8 +147,7 @@ class SeenFile:
         self.history: dict[str, Any] = {}
         """How far reading of history is: ``after``, and whether it is ``done``."""
         self._file = file
-        self._descriptor: int | None = None
-        self._appended = 0
+        self._journal: Journal | None = None
         if file is not None:
             for line in _lines(file):
                 self._take(line)
@@ -156,22 +156,19 @@ class SeenFile:
     def add(self, client: str, incarnation: int, seq: int) -> None:
         """This event is done with."""
         self.window.add(client, incarnation, seq)
-        if self._descriptor is not None:
-            # One write a line: whole or not at all, whenever the process dies.
-            os.write(self._descriptor, f'["{client}",{incarnation},{seq}]\n'.encode())
-            self._appended += 1
-            if self._appended > _APPENDED:
-                self._rewrite()
+        journal = self._journal
+        if journal is not None and not journal.append(f'["{client}",{incarnation},{seq}]\n'.encode()):
+            self._rewrite()
 
     def note_history(self, after: int, *, done: bool) -> None:
         self.history = {"after": after, "done": done}
-        if self._descriptor is not None:
-            os.write(self._descriptor, (json.dumps(self.history) + "\n").encode())
+        if self._journal is not None and not self._journal.append(_line(self.history)):
+            self._rewrite()
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
 
     def _take(self, line: Any) -> None:
         if isinstance(line, dict):
@@ -182,15 +179,14 @@ class SeenFile:
             self.window.restore(line[0], line[1], line[2], int(line[3], 16))
 
     def _rewrite(self) -> None:
+        """What is known by now, in as few lines as it takes."""
         if self._file is None:
             return
         self.close()
-        lines = [json.dumps([*row[:3], f"{row[3]:x}"]) for row in self.window.rows()]
+        lines = [_line([*row[:3], f"{row[3]:x}"]) for row in self.window.rows()]
         if self.history:
-            lines.append(json.dumps(self.history))
-        _write_whole(self._file, "".join(line + "\n" for line in lines))
-        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._appended = 0
+            lines.append(_line(self.history))
+        self._journal = Journal(self._file, lines)
 
 
 def _is_writable(folder: Path) -> bool:
@@ -220,13 +216,13 @@ def _number(known: Any, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def _line(value: Any) -> bytes:
+    return (json.dumps(value) + "\n").encode()
+
+
 def _lines(file: Path) -> Iterator[Any]:
     """The lines that are whole; a torn last one was being written when the process died."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return
-    for line in text.splitlines():
+    for line in read_journal(file):
         try:
             yield json.loads(line)
         except ValueError:

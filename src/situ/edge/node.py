@@ -281,7 +281,7 @@ async def _call(listener: Listener, event: Event) -> None:
     listener.called += 1
     try:
         result = listener.callback(event)
-        if inspect.isawaitable(result):
+        if result is not None and inspect.isawaitable(result):
             await result
     except Exception as error:  # noqa: BLE001 - the application's own: the next event is another matter
         listener.failed += 1

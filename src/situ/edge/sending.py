@@ -51,14 +51,28 @@ class Packet:
 class Receipt:
     """An event that is in the queue. ``await receipt.stored`` returns when it is stored, or raises why it is not."""
 
-    __slots__ = ("_packet", "duplicate", "id", "key")
+    __slots__ = ("_client", "_id", "_incarnation", "_number", "_packet")
 
-    def __init__(self, key: str, id: str, packet: Packet | None) -> None:
-        self.key = key
-        self.id = id
-        self.duplicate = packet is None
-        """An event of this id was published before: this one was not."""
+    def __init__(self, client: str, incarnation: int, number: int, id: str | None, packet: Packet | None) -> None:
+        self._client = client
+        self._incarnation = incarnation
+        self._number = number
+        self._id = id
         self._packet = packet
+
+    @property
+    def key(self) -> str:
+        """Client, incarnation and number; of a duplicate none."""
+        return "" if self.duplicate else f"{self._client}.{self._incarnation}.{self._number}"
+
+    @property
+    def id(self) -> str:
+        return f"{self._incarnation}-{self._number}" if self._id is None else self._id
+
+    @property
+    def duplicate(self) -> bool:
+        """An event of this id was published before: this one was not."""
+        return self._packet is None
 
     @property
     def stored(self) -> Receipt:
@@ -71,7 +85,7 @@ class Receipt:
         error = packet.outcome.result() if packet.outcome.done() else (yield from asyncio.shield(packet.outcome))
         if error is not None:
             raise error
-        if packet.dead and (problem := packet.dead.get(int(self.key.rpartition(".")[2]))) is not None:
+        if packet.dead and (problem := packet.dead.get(self._number)) is not None:
             raise SituError(problem)
         return self.key
 
@@ -161,7 +175,7 @@ class Sender:
         full = len(packet.lines) >= self.terms.batch_events
         if full:
             self._seal()
-        receipt = Receipt(f"{self.client}.{self.incarnation}.{seq}", id or f"{self.incarnation}-{seq}", packet)
+        receipt = Receipt(self.client, self.incarnation, seq, id, packet)
         if full:
             # Whoever publishes in a tight loop never waits otherwise, and nothing would be sent.
             await asyncio.sleep(0)

@@ -103,7 +103,7 @@ def _written(row: Row, received: str) -> _Written:
         row.id,
         row.source,
         row.type,
-        print_instant(row.time),
+        received if row.time == row.recv else print_instant(row.time),
         msgspec.UNSET if row.confidence is None else print_percent(row.confidence),
         f"{row.client}.{row.incarnation}.{row.seq}",
         row.ad or msgspec.UNSET,

@@ -31,6 +31,10 @@ class Window:
     """Unseen numbers below the highest: they are let through, and should not happen."""
     too_old: int = 0
     """Numbers below the window: they count as seen, and should not happen either."""
+    _mask: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._mask = (1 << self.below) - 1
 
     def has(self, client: str, incarnation: int, seq: int) -> bool:
         """Whether this event was there."""
@@ -47,8 +51,7 @@ class Window:
             seen = self.producers[client, incarnation] = Seen()
         behind = seen.highest - seq
         if behind < 0:
-            # The next number is the rule: then the shift is by one.
-            seen.bits = (seen.bits << -behind | 1) & ((1 << self.below) - 1) if -behind < self.below else 1
+            seen.bits = (seen.bits << -behind | 1) & self._mask if -behind < self.below else 1
             seen.highest = seq
             return True
         if behind >= self.below:

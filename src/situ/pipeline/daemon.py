@@ -12,6 +12,8 @@ from pyspark.daemon import manager
 import situ.pipeline.dispatch
 import situ.pipeline.sink
 import situ.pipeline.source  # noqa: F401 - for the workers
+from situ.garbage import settle
 
 if __name__ == "__main__":
+    settle()
     manager()

@@ -94,6 +94,8 @@ class TypeIndex:
 
     def _true(self, entries: list[Entry], row: Row, data: Data) -> list[Filter]:
         """Those of the candidates that are true, each once."""
+        if len(entries) == 1 and entries[0][1] and not self.scanned:
+            return [entries[0][0]]
         result: dict[Filter, None] = {}
         tested: dict[Filter, None] = dict.fromkeys(self.scanned)
         for candidate, sure in entries:
