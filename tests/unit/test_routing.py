@@ -356,3 +356,39 @@ def test_targets_merge_each_once_and_in_order() -> None:
     two = Targets(("a", "b"), (("x", "b,c"), ("y", "e")))
     for order in itertools.permutations((one, two)):
         assert merge(order) == Targets(("a", "b", "c"), (("x", "a,b,c"), ("y", "e"), ("z", "d")))
+
+
+# ── indexes that types share ──────────────────────────────────────────────────────────────────────
+
+
+def found(of: Routing, *rows: Row) -> list[tuple[int, str]]:
+    return [(place, f"{client}/{names}") for place, client, names in of.route(rows).live]
+
+
+def test_a_subtype_shares_the_index_of_its_supertype_as_long_as_the_same_is_asked_of_it() -> None:
+    first = routing(want("a/floor", "floor = 2"))
+    rows = [seen(), seen("Tracked"), seen(floor=3), seen("Tracked", floor=3)]
+    assert found(first, *rows) == [(0, "a/floor"), (1, "a/floor")]
+    assert len({id(index) for index in first._indexes.values()}) == 1
+    more = routing(want("a/floor", "floor = 2"), want("b/by", "by = 'x'", "Tracked"), previous=first)
+    assert found(more, *rows) == [(0, "a/floor"), (1, "a/floor"), (1, "b/by"), (3, "b/by")]
+    again = routing(want("a/floor", "floor = 2"), previous=more)
+    assert found(again, *rows) == found(first, *rows)
+
+
+def test_types_do_not_share_an_index_if_a_filter_asks_for_the_type() -> None:
+    asked = routing(want("a/typed", "event.type = 'Tracked'"), want("a/fast", "speed > 1"))
+    rows = [seen(), seen("Tracked"), seen("Tracked", speed=0.5)]
+    assert found(asked, *rows) == [(0, "a/fast"), (1, "a/fast,typed"), (2, "a/typed")]
+
+
+def test_types_do_not_share_an_index_if_what_is_read_of_them_differs() -> None:
+    stricter = Struct(
+        "Stricter", (*SEEN.attributes[:1], Attribute(name="room", type=STRING), *SEEN.attributes[2:]), (SEEN,)
+    )
+    types = Types(types={each.name: each for each in (SEEN, stricter)}, events=frozenset({"Seen", "Stricter"}))
+    wanted = [want("a/room", "room IS NULL"), want("a/tag", "tag = 'T1'")]
+    both = compile_routing(types=types, functions={}, subscriptions={each.id: each for each in wanted})
+    rows = [seen(), seen("Stricter", room="r"), seen(room="r")]
+    assert found(both, *rows) == [(0, "a/room,tag"), (1, "a/tag"), (2, "a/tag")]
+    assert len({id(index) for index in both._indexes.values()}) == 2

@@ -62,7 +62,9 @@ class Routing:
     def __init__(self, wanted: Wanted, indexes: dict[str, TypeIndex]) -> None:
         self.wanted = wanted
         self._indexes = indexes
-        self._merged: dict[tuple[str, tuple[Filter, ...]], Targets] = {}
+        self._merged: dict[tuple[TypeIndex, tuple[Filter, ...]], Targets] = {}
+        self._shared: dict[tuple[Filter, ...], TypeIndex] = {}
+        """Filters → the index made last for a type that just these are asked of."""
         self._testers: dict[tuple[Filter, str], Callable[[Row], bool]] = {}
 
     @property
@@ -85,26 +87,33 @@ class Routing:
             return self
         is_wanted = change.wanted.targets.__contains__
         indexes: dict[str, TypeIndex] = {}
+        made: dict[tuple[TypeIndex, tuple[Filter, ...], int], TypeIndex] = {}
         for name, index in self._indexes.items():
             above = self._above(name)
-            added = [each for each in change.added if each.type in above]
+            added = tuple(each for each in change.added if each.type in above)
             removed = sum(each.type in above for each in change.removed)
-            indexes[name] = index.changed(added, removed, is_wanted) if added or removed else index
+            if added or removed:
+                changed = made.get((index, added, removed))
+                if changed is None or not changed.serves(self._known_event(name)):
+                    changed = index.changed(self._known_event(name), added, removed, is_wanted)
+                    made[index, added, removed] = changed
+                index = changed
+            indexes[name] = index
         return Routing(change.wanted, indexes)
 
     def route(self, rows: Sequence[Row]) -> Routed:
         """Who wants these rows."""
-        by_type: dict[str, list[int]] = {}
+        together: dict[TypeIndex, list[int]] = {}
+        indexes = self._indexes
         for place, row in enumerate(rows):
-            by_type.setdefault(row.type, []).append(place)
+            index = indexes.get(row.type) or self._index(row.type)
+            if index is not None:
+                together.setdefault(index, []).append(place)
         found: list[Targets] = [NOBODY] * len(rows)
-        for name, places in by_type.items():
-            index = self._indexes.get(name) or self._index(name)
-            if index is None:
-                continue
+        for index, places in together.items():
             some = rows if len(places) == len(rows) else [rows[place] for place in places]
             for place, filters in zip(places, index.match_each(some), strict=True):
-                found[place] = self._targets(name, index, filters)
+                found[place] = self._targets(index, filters)
         routed = Routed()
         for place, targets in enumerate(found):
             if targets is not NOBODY:
@@ -116,7 +125,7 @@ class Routing:
         routed = Routed()
         index = self._indexes.get(row.type) or self._index(row.type)
         if index is not None:
-            targets = self._targets(row.type, index, index.match(row))
+            targets = self._targets(index, index.match(row))
             if targets is not NOBODY:
                 _add(routed, 0, row, targets)
         return routed
@@ -149,8 +158,8 @@ class Routing:
             known = self._testers[filter_, type] = lambda row: filter_.test(read_envelope(row), read(row.data))
         return known
 
-    def _targets(self, name: str, index: TypeIndex, filters: list[Filter]) -> Targets:
-        key = (name, tuple(filters))
+    def _targets(self, index: TypeIndex, filters: list[Filter]) -> Targets:
+        key = (index, tuple(filters))
         known = self._merged.get(key)
         if known is None:
             if len(self._merged) >= _MOST_REMEMBERED:
@@ -165,9 +174,17 @@ class Routing:
         if event is None:
             return None
         by_type = self.wanted.by_type
-        filters = [each for above in sorted(self._above(name)) for each in by_type.get(above, ())]
-        index = self._indexes[name] = TypeIndex.of(event, filters)
-        return index
+        filters = tuple(each for above in sorted(self._above(name)) for each in by_type.get(above, ()))
+        shared = self._shared.get(filters)
+        if shared is None or not shared.serves(event):
+            shared = self._shared[filters] = TypeIndex.of(event, filters)
+        self._indexes[name] = shared
+        return shared
+
+    def _known_event(self, name: str) -> Struct:
+        event = self._event(name)
+        assert event is not None, "a type that has an index is known"
+        return event
 
     def _event(self, name: str) -> Struct | None:
         return self.wanted.meaning.types.event(name)

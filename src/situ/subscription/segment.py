@@ -32,7 +32,7 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 class Segment:
     """Filters on events of one type, which does not change; ``kinds`` gives the type of each attribute by its path."""
 
-    __slots__ = ("absent", "always", "equal", "filters", "names", "prefixes", "ranges", "scanned")
+    __slots__ = ("absent", "always", "asks_for_type", "equal", "filters", "names", "prefixes", "ranges", "scanned")
 
     def __init__(self, event: str, filters: Sequence[Filter], kinds: Mapping[Path, Type]) -> None:
         self.filters = tuple(filters)
@@ -41,6 +41,12 @@ class Segment:
             None if None in reading else frozenset[str]().union(*(each for each in reading if each is not None))
         )
         """The attributes of the data that are read by any of the filters; None: the data as a whole."""
+        self.asks_for_type = any(
+            isinstance(atom, OneOf) and atom.path == _EVENT_TYPE
+            for each in filters
+            for conjunction in each.conjunctions
+            for atom in conjunction
+        )
         filing = _Filing(event, filters, kinds)
         self.always: tuple[Filter, ...] = tuple(dict.fromkeys(filing.always))
         self.scanned: tuple[Filter, ...] = tuple(dict.fromkeys(filing.scanned))

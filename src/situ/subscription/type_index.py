@@ -1,6 +1,7 @@
 """The index of one event type: which filters does an event of it match?
 
-It holds the filters on the type and on those above it, in segments that never change. New filters come into a segment
+It holds the filters on the type and on those above it, in segments that never change. Types that the same filters are
+asked of, and that look alike to them, can share one: subtypes do, as a rule. New filters come into a segment
 of their own; small segments are merged as they get many, so that adding one filter to thousands is cheap and searching
 stays it. Filters nobody wants any more stay where they are until they are many: whoever gets the answer knows which
 filters are wanted.
@@ -28,12 +29,14 @@ _ENVELOPE: Mapping[Path, Type] = {
     ("event", "confidence"): DOUBLE,
 }
 _NO_DATA: Data = {}
+_FEW = 16
+"""Events that are looked up one by one: below that, columns cost more than they save."""
 
 
 class TypeIndex:
     """Filters on the events of one type; immutable."""
 
-    __slots__ = ("_dead", "_event", "_paths", "_reader", "always", "filters", "scanned", "segments")
+    __slots__ = ("_dead", "_event", "_names", "_paths", "_reader", "always", "filters", "scanned", "segments")
 
     def __init__(self, event: Struct, segments: tuple[Segment, ...], dead: int = 0) -> None:
         self._event = event
@@ -43,18 +46,22 @@ class TypeIndex:
         self.always = tuple(each for segment in segments for each in segment.always)
         self.scanned = tuple(each for segment in segments for each in segment.scanned)
         self._paths = sorted(set[Path]().union(*(segment.paths for segment in segments)))
+        names = [segment.names for segment in segments]
+        self._names = None if None in names else frozenset[str]().union(*(each for each in names if each is not None))
         self._reader = self._make_reader()
 
     @classmethod
     def of(cls, event: Struct, filters: Sequence[Filter]) -> TypeIndex:
         return cls(event, (Segment(event.name, filters, _kinds(event, filters)),) if filters else ())
 
-    def changed(self, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]) -> TypeIndex:
-        """The index with more filters, ``removed`` of the others being unwanted from now on."""
+    def changed(
+        self, event: Struct, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]
+    ) -> TypeIndex:
+        """The index for events of this type with more filters, ``removed`` of the others being unwanted from now on."""
         dead = self._dead + removed
         if 2 * dead > self.filters:
             kept = [each for segment in self.segments for each in segment.filters if is_wanted(each)]
-            return TypeIndex.of(self._event, [*kept, *added])
+            return TypeIndex.of(event, [*kept, *added])
         last, segments = list(added), list(self.segments)
         while segments and last and len(segments[-1].filters) < _GROWTH * len(last):
             merged = [each for each in segments[-1].filters if is_wanted(each)]
@@ -62,8 +69,16 @@ class TypeIndex:
             last = merged + last
             segments.pop()
         if last:
-            segments.append(Segment(self._event.name, last, _kinds(self._event, last)))
-        return TypeIndex(self._event, tuple(segments), dead)
+            segments.append(Segment(event.name, last, _kinds(event, last)))
+        return TypeIndex(event, tuple(segments), dead)
+
+    def serves(self, event: Struct) -> bool:
+        """Whether it says the same of events of this type, of which the same filters are asked."""
+        if any(segment.asks_for_type for segment in self.segments):
+            return False
+        if self._names is None:
+            return event.attributes == self._event.attributes
+        return all(event.attribute(name) == self._event.attribute(name) for name in self._names)
 
     def match(self, row: Row) -> list[Filter]:
         """The filters that are true of the event, besides those that always are."""
@@ -80,6 +95,8 @@ class TypeIndex:
         """The same for many events."""
         if self._reader is None:
             return [[] for _ in rows]
+        if len(rows) < _FEW:
+            return [self.match(row) for row in rows]
         read = self._reader
         every = [read(row.data) for row in rows]
         columns = {path: _column(path, rows, every) for path in self._paths}
@@ -114,12 +131,9 @@ class TypeIndex:
         """Reads what is looked up and tested; None if nothing is."""
         if not self._paths and not self.scanned:
             return None
-        names: set[str] = set()
-        for segment in self.segments:
-            if segment.names is None:
-                return data_reader(self._event, None)
-            names |= segment.names
-        return data_reader(self._event, names) if names else lambda _: _NO_DATA
+        if self._names is None or self._names:
+            return data_reader(self._event, self._names)
+        return lambda _: _NO_DATA
 
 
 def _value(path: Path, row: Row, data: Data) -> Any:
