@@ -1,0 +1,242 @@
+"""Interpretation contexts: what is declared in them, looked up and settled.
+
+A context has types, mappings (which event type becomes which), rules (which places a function converts) and functions,
+and inherits those of its parent; ``root`` has none. This module owns what contexts *are*; how they are written is
+:mod:`situ.interpretation.declare`, what follows for an event :mod:`situ.interpretation.resolution` and
+:mod:`situ.interpretation.transformation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from situ.errors import Location
+from situ.expr.scope import Variable
+from situ.expr.tree import Node
+from situ.types.model import Struct, Type
+from situ.types.table import Types
+
+ROOT = "root"
+IDENTITY, KEEP = "identity", "keep"
+"""Functions that are always there: the value as it is; and, in rules that are put in, whoever would win without."""
+
+
+class Direction(StrEnum):
+    """``in``: from a client to root; ``out``: from root to a client."""
+
+    IN = "in"
+    OUT = "out"
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qualifier:
+    """A step of a pattern, normalised: it holds where the value's type is ``type`` or below it.
+
+    With an ``attribute`` it is one about that attribute, or with ``elements`` about the elements of that list.
+    """
+
+    type: Type
+    attribute: str = ""
+    elements: bool = False
+
+    def __str__(self) -> str:
+        if not self.attribute:
+            return str(self.type)
+        return f"{self.attribute}{'[]' if self.elements else ''}({self.type})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """Which places of events a rule is about: a type, then qualifiers. Equal patterns are identical ones."""
+
+    head: Type
+    qualifiers: tuple[Qualifier, ...] = ()
+    text: str = field(default="", compare=False)
+    """As it was written."""
+
+    @property
+    def target(self) -> Type:
+        """The type named last: what the function of the rule is given."""
+        return self.qualifiers[-1].type if self.qualifiers else self.head
+
+    def __str__(self) -> str:
+        return ".".join(map(str, (self.head, *self.qualifiers)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """``pattern -> function``, for one direction. ``context`` declares it, as the ``order``-th of its rules."""
+
+    direction: Direction
+    pattern: Pattern
+    function: str
+    context: str = ROOT
+    order: int = 0
+    location: Location | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.pattern.text or self.pattern} -> {self.function}"
+
+
+# ── mappings ──────────────────────────────────────────────────────────────────────────────────────
+
+Path = tuple[str, ...]
+"""Attributes, each of what the one before it leads to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromPath:
+    """A target attribute gets what is at this place of the source; the rules for that place apply."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromExpression:
+    """A target attribute gets the value of an expression over the source as it came; no rules apply."""
+
+    text: str
+    node: Node = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromDefault:
+    """A target attribute always has this value."""
+
+    value: Any
+
+
+Origin = FromPath | FromExpression | FromDefault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedTo:
+    """Events of type ``source`` become events of type ``target``.
+
+    ``attributes`` are those that do not go by name: target path → where its value comes from.
+    """
+
+    direction: Direction
+    source: Struct
+    target: Struct
+    attributes: Mapping[Path, Origin] = field(default_factory=lambda: MappingProxyType({}))
+    context: str = ROOT
+    order: int = 0
+    location: Location | None = field(default=None, compare=False)
+
+    def __hash__(self) -> int:
+        return hash((self.direction, self.source, self.target, self.context))
+
+
+# ── functions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Missing(StrEnum):
+    """What a function gives where a table or a state has nothing for it."""
+
+    ERROR = "error"
+    NULL = "null"
+    DEFAULT = "default"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """The row of a pull table that a conversion reads as a variable of its own."""
+
+    name: str
+    source: str
+    keys: tuple[tuple[str, Node], ...]
+    """Column → the expression whose value it must have."""
+    as_of: str = ""
+    """The column of instants: the last row not after the time that the function means."""
+    row: Struct = field(default_factory=lambda: Struct("", ()))
+    """What a row of the table is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """A function from one value to another: ``parameter`` is the type and unit of ``value``.
+
+    ``body`` reads the variables ``value``, ``event`` (the envelope and the attributes of the source event, as ``event``
+    and ``data``), and the rows of its ``lookups``. ``text`` is what was written. A function of ``python`` has no body.
+    """
+
+    name: str
+    parameter: Variable
+    result: Variable
+    body: Node | None = None
+    text: str = ""
+    time: str = ""
+    """``event``, ``now`` or an instant: which time it means. Currencies must say so."""
+    lookups: tuple[Lookup, ...] = ()
+    missing: Missing = Missing.ERROR
+    default: Any = field(default=None, hash=False)
+    lossy: bool = False
+    inverse: str = ""
+    nulls: bool = False
+    """It is called for nulls, too."""
+    python: str = ""
+    context: str = ROOT
+    location: Location | None = field(default=None, compare=False)
+
+
+# ── contexts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Context:
+    """One version of a context. ``types`` is everything visible in it: its own types, then those of its ancestors."""
+
+    id: str
+    version: int = 1
+    parent: Context | None = None
+    types: Types = field(default_factory=lambda: Types(types={}))
+    own: frozenset[str] = frozenset()
+    """The names of the types it declares itself."""
+    mappings: tuple[MappedTo, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    functions: Mapping[str, Conversion] = field(default_factory=_nothing)
+    derive: bool = False
+    """Event types that rules change and no mapping names get a type of their own name with the changed attributes."""
+
+    @property
+    def chain(self) -> Iterator[Context]:
+        """The context and its ancestors, root last."""
+        each: Context | None = self
+        while each is not None:
+            yield each
+            each = each.parent
+
+    @property
+    def root(self) -> Context:
+        """The context at the top."""
+        *_, last = self.chain
+        return last
+
+    @property
+    def name(self) -> str:
+        return f"{self.id}@{self.version}"
+
+    def types_of(self, direction: Direction) -> Types:
+        """What the names of source types, and in patterns, mean in this direction."""
+        return self.types if direction is Direction.IN else self.root.types
+
+    def targets_of(self, direction: Direction) -> Types:
+        """What the names of target types mean in this direction."""
+        return self.root.types if direction is Direction.IN else self.types
+
+    def conversion(self, name: str) -> Conversion | None:
+        """The function of this name: the nearest context's own."""
+        return next((each.functions[name] for each in self.chain if name in each.functions), None)
