@@ -36,6 +36,10 @@ _SECONDS = {
     "h": Fraction(3600),
     "d": Fraction(86400),
 }
+_DURATIONS = tuple(
+    (name, timedelta(**{unit: 1}))
+    for name, unit in (("d", "days"), ("h", "hours"), ("min", "minutes"), ("s", "seconds"), ("ms", "milliseconds"))
+)
 _OF_TIME = "one of time: `5 s`, `200 ms`, `10 min`, `1 h` or `7 d`"
 _LONGEST = timedelta(days=36_525)
 _LARGEST_SIZE = 2**63 - 1
@@ -74,6 +78,14 @@ def parse_duration(text: str, location: Location | None = None) -> timedelta:
     if not 0 <= microseconds <= _LONGEST // _MICROSECOND:
         _refuse(text, "duration", "Durations go from 0 s to 36525 d.", location)
     return microseconds.numerator * _MICROSECOND
+
+
+def format_duration(value: timedelta) -> str:
+    """The shortest exact spelling, in the largest unit that takes a whole number."""
+    for name, unit in _DURATIONS:
+        if value and value % unit == timedelta(0):
+            return f"{value // unit} {name}"
+    return f"{value // _MICROSECOND} us" if value else "0 s"
 
 
 def parse_instant(text: str, location: Location | None = None) -> datetime:

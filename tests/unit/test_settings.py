@@ -11,8 +11,9 @@ import pytest
 from situ.documents import parse_yaml, substitute
 from situ.errors import Problem, Problems
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
+from situ.quantities import format_duration
 from situ.settings import Bus, Settings, load_settings, settings_as_json, settings_from_json
-from situ.settings.kinds import Text, format_duration, format_size, plain
+from situ.settings.kinds import Text, format_size, plain
 
 # As the reference documents them.
 DOCUMENTED = """

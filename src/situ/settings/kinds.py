@@ -16,19 +16,14 @@ from typing import Any, Generic, TypeVar
 from situ.catalogue import BAD_NAME, BAD_QUANTITY, NOT_A_CHOICE
 from situ.documents import Node, Reader, Scalar, describe
 from situ.errors import Location, SituError, nearest
-from situ.quantities import parse_duration, parse_size
+from situ.quantities import format_duration, parse_duration, parse_size
 
 T = TypeVar("T")
 
-_DURATIONS = tuple(
-    (name, timedelta(**{unit: 1}))
-    for name, unit in (("d", "days"), ("h", "hours"), ("min", "minutes"), ("s", "seconds"), ("ms", "milliseconds"))
-)
 _SIZES = (
     *((f"{prefix}iB", 1024**power) for power, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (1, "K"))),
     *((f"{prefix}B", 1000**power) for power, prefix in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (1, "k"))),
 )
-_MICROSECOND = timedelta(microseconds=1)
 REFERENCE = "${"
 
 
@@ -90,14 +85,6 @@ def size(least: int = 0) -> Kind[int]:
 
     pattern = r"^\s*[+]?[0-9.]+([eE][-+]?[0-9]+)?\s+([kMGTP]|[KMGTP]i)?B\s*$"
     return Kind(read, format_size, {"type": "string", "pattern": pattern, "examples": ["512 KiB", "10 GiB"]})
-
-
-def format_duration(value: timedelta) -> str:
-    """The shortest exact spelling, in the largest unit that takes a whole number."""
-    for name, unit in _DURATIONS:
-        if value and value % unit == timedelta(0):
-            return f"{value // unit} {name}"
-    return f"{value // _MICROSECOND} us" if value else "0 s"
 
 
 def format_size(value: int) -> str:

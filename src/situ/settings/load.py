@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from situ.catalogue import CONTRADICTION
 from situ.documents import Document, Fields, Node, Reader, parse_json
 from situ.errors import Problems
-from situ.settings.kinds import format_duration
+from situ.quantities import format_duration
 from situ.settings.model import GROUP, KIND, ORDERED, Overlay, Settings, Spark
 from situ.types.declare import is_nothing
 
