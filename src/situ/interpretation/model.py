@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from situ.errors import Location
-from situ.expr.scope import Variable
+from situ.expr.scope import Scope, Variable
+from situ.expr.syntax import Locate
 from situ.expr.tree import Node
 from situ.types.model import Struct, Type
 from situ.types.table import Types
@@ -152,12 +154,25 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """An expression of a function, in canonical spelling.
+
+    What its names mean depends on the event whose value is converted: :mod:`situ.interpretation.bodies`.
+    """
+
+    text: str
+    written: str = field(default="", compare=False)
+    """As somebody wrote it, at the place that ``locate`` knows."""
+    locate: Locate | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """The row of a pull table that a conversion reads as a variable of its own."""
 
     name: str
     source: str
-    keys: tuple[tuple[str, Node], ...]
+    keys: tuple[tuple[str, Expression], ...]
     """Column → the expression whose value it must have."""
     as_of: str = ""
     """The column of instants: the last row not after the time that the function means."""
@@ -166,30 +181,61 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a conversion remembers of another event stream, per key: the latest not later than the event's own time."""
+
+    name: str
+    event: Struct
+    """The event type of root whose events are remembered."""
+    key: Expression
+    """Of an event that is remembered; the function's own ``key`` is that of the event being converted."""
+    keep: tuple[tuple[str, Expression], ...]
+    """Name → the expression over the remembered event that gives its value."""
+    ttl: timedelta
+    max_keys: int
+    history: timedelta = timedelta()
+    row: Struct = field(default_factory=lambda: Struct("", ()))
+    """What the conversion reads: the names of ``keep``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
     """A function from one value to another: ``parameter`` is the type and unit of ``value``.
 
-    ``body`` reads the variables ``value``, ``event`` (the envelope and the attributes of the source event, as ``event``
-    and ``data``), and the rows of its ``lookups``. ``text`` is what was written. A function of ``python`` has no body.
+    The expression reads the variables ``value``, ``event`` (envelope and attributes of the source event), ``data``
+    (the attributes alone) and the rows of its ``lookups`` and ``states`` by their names. A function of ``python`` has
+    none. What the expression means for an event type is :func:`situ.interpretation.bodies.body_for`.
     """
 
     name: str
     parameter: Variable
     result: Variable
-    body: Node | None = None
-    text: str = ""
+    expression: Expression | None = None
+    body: Node | None = field(default=None, compare=False, repr=False)
+    """What the expression means if it reads no attribute of the source event: the same everywhere."""
     time: str = ""
     """``event``, ``now`` or an instant: which time it means. Currencies must say so."""
     lookups: tuple[Lookup, ...] = ()
+    key: Expression | None = None
+    """Which of the remembered values belongs to the event being converted."""
+    states: tuple[State, ...] = ()
     missing: Missing = Missing.ERROR
     default: Any = field(default=None, hash=False)
+    hold: timedelta = timedelta()
+    """How much event time to wait for a state that is missing."""
     lossy: bool = False
     inverse: str = ""
     nulls: bool = False
     """It is called for nulls, too."""
     python: str = ""
     context: str = ROOT
+    scope: Scope = field(default_factory=Scope, compare=False, repr=False)
+    """What its expressions see besides the event."""
     location: Location | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        return self.expression.text if self.expression is not None else ""
 
 
 # ── contexts ──────────────────────────────────────────────────────────────────────────────────────
