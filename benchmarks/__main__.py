@@ -66,8 +66,8 @@ def _show(result: dict[str, object]) -> None:
     for variant in result["variants"]:  # type: ignore[attr-defined]
         print(f"  {variant['name']:34} {variant['median']:>16,.0f} {result['unit']}")
     for verdict in result["verdicts"]:  # type: ignore[attr-defined]
-        met = "met" if verdict["met"] else "NOT MET"
-        print(f"  {verdict['what']}: {verdict['value']:.2f} (goal {verdict['goal']}) {met}")
+        met = {True: "met", False: "NOT MET", None: ""}[verdict["met"]]
+        print(f"  {verdict['what']}: {verdict['value']:.2f} (goal {verdict['goal'] or '–'}) {met}")
 
 
 if __name__ == "__main__":

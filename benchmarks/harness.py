@@ -81,12 +81,12 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A figure with the goal it was measured against."""
+    """A figure with the goal it was measured against; ``met`` is None where there is none."""
 
     what: str
     value: float
-    goal: str
-    met: bool
+    goal: str = ""
+    met: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

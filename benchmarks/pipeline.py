@@ -87,8 +87,8 @@ def _verdicts(medians: dict[str, float]) -> list[Verdict]:
     text, rows = medians[SITU] / medians[TEXT], medians[SITU] / medians[ROWS]
     return [
         Verdict(what="pipeline against the job written by hand", value=hand, goal="≥ 0.9", met=hand >= 0.9),
-        Verdict(what="pipeline against a bare read that decodes", value=rows, goal="≥ 0.5", met=rows >= 0.5),
-        Verdict(what="pipeline against a bare read of undecoded text", value=text, goal="≥ 0.5", met=text >= 0.5),
+        Verdict(what="pipeline against a bare read of the source, decoded", value=rows, goal="≥ 0.5", met=rows >= 0.5),
+        Verdict(what="pipeline against a bare read of the source, undecoded text", value=text),
     ]
 
 
@@ -128,7 +128,7 @@ def _decode_variants(bench: Bench) -> list[Variant]:
 def _decode_verdicts(medians: dict[str, float]) -> list[Verdict]:
     alone, same = medians[ROWS] / medians[FROM_JSON], medians[ROWS] / medians[SAME]
     return [
-        Verdict(what="decoding in the source against from_json, unchecked", value=alone, goal="≥ 2", met=alone >= 2),
+        Verdict(what="decoding in the source against from_json, unchecked", value=alone),
         Verdict(what="decoding in the source against from_json, same columns", value=same, goal="≥ 2", met=same >= 2),
     ]
 

@@ -38,8 +38,8 @@ def _goal(result: dict[str, Any], verdict: dict[str, Any]) -> str:
 
 
 def _verdict(verdict: dict[str, Any]) -> str:
-    met = "yes" if verdict["met"] else "**no**"
-    return f"| {verdict['what']} | {_number(verdict['value'])} | {verdict['goal']} | {met} |"
+    met = {True: "yes", False: "**no**", None: "–"}[verdict["met"]]
+    return f"| {verdict['what']} | {_number(verdict['value'])} | {verdict['goal'] or '–'} | {met} |"
 
 
 def _section(result: dict[str, Any], images: Path) -> str:
