@@ -18,6 +18,7 @@ from situ.expr.scope import Variable
 from situ.types.syntax import (
     ATTRIBUTE_NAME,
     LONGEST_NAME,
+    ROOT_PREFIX,
     AttributeText,
     Locate,
     Place,
@@ -29,7 +30,7 @@ from situ.units import NO_UNIT
 
 _ARROW = "->"
 _MOST_PARAMETERS = 64
-_NAMED = re.compile(r"\w+\s*:")
+_NAMED = re.compile(rf"(?!{ROOT_PREFIX}\w)\w+\s*:")
 _WORD = re.compile(r"\s*(\S{1,40})")
 
 

@@ -109,11 +109,22 @@ def _count_paths(types: Types) -> dict[str, int]:
 
 
 def _parts(types: Types, type: Type) -> set[str]:
-    """The names of the structs that attributes of this one are declared with."""
+    """The names of the structs that attributes of this one are declared with, also of those that are hidden."""
     if not isinstance(type, Struct):
         return set()
-    inner = (_struct_in(attribute.type) for attribute in type.attributes)
-    return {part.name for part in inner if part is not None and types.types.get(part.name) is part}
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [_struct_in(attribute.type) for attribute in type.attributes]
+    while waiting:
+        part = waiting.pop()
+        if part is None or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if types.types.get(part.name) is part:
+            found.add(part.name)
+        else:
+            waiting.extend(_struct_in(attribute.type) for attribute in part.attributes)
+    return found
 
 
 def _places(types: Types, type: Type, anything: Mapping[str, int]) -> int:
@@ -125,7 +136,7 @@ def _places(types: Types, type: Type, anything: Mapping[str, int]) -> int:
         return lists + 1
     if types.types.get(type.name) is type:
         return lists + anything[type.name]
-    # Hidden by a declared type of its name: it is built in, small, and has no subtypes.
+    # Hidden by a declared type of its name: nothing that is visible is below it.
     return lists + 1 + sum(_places(types, attribute.type, anything) for attribute in type.attributes)
 
 

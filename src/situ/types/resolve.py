@@ -27,23 +27,37 @@ from situ.types.measure import Measure
 from situ.types.model import PRIMITIVES, Attribute, Decimal, Named, Primitive, Struct
 from situ.types.order import dependency_order
 from situ.types.syntax import RESERVED_PREFIX, RESERVED_TYPES, DecimalRef, NameRef, Place
-from situ.types.table import Types, built_in
+from situ.types.table import Types, built_in, seen_below, without_root
 from situ.units import Units
 
 _Super = NameRef | DecimalRef
 _Declaration = TypeVar("_Declaration", TypeDeclaration, UnitDeclaration)
 
 
-def resolve(types: Iterable[TypeDeclaration], units: Iterable[UnitDeclaration], problems: Problems) -> Types:
-    """The table these declarations make. Where there are problems it lacks what they touch."""
-    labels = Units({unit.name: unit.kind for unit in _each_once(units, "The unit", problems).values()})
+def resolve(
+    types: Iterable[TypeDeclaration],
+    units: Iterable[UnitDeclaration],
+    problems: Problems,
+    *,
+    above: Types | None = None,
+    root: Types | None = None,
+) -> Types:
+    """The table these declarations make. Where there are problems it lacks what they touch.
+
+    With a table ``above``, that of a context's parent, its types and units are there, too, unless one declared here has
+    the same name; ``root:Name`` is always the one of ``root``.
+    """
+    own = {unit.name: unit.kind for unit in _each_once(units, "The unit", problems).values()}
+    labels = Units({**(above.units.labels if above is not None else {}), **own})
     declared = _each_once(_with_free_names(types, problems), "The type", problems)
-    visible = {name: struct for name, struct in built_in().items() if name not in declared}
+    visible = seen_below(above, root, declared)
     supers = _check_supers(declared, visible, problems)
-    above = {name: tuple(_name(ref) for ref in refs) for name, refs in supers.items()}
-    entangled = check_containment(declared, above, built_in(), problems)
+    named = {name: tuple(_name(ref) for ref in refs) for name, refs in supers.items()}
+    inherited = built_in() if above is None else above.types
+    entangled = check_containment(declared, named, inherited, problems)
     built = _Builder(declared, supers, entangled, visible, labels, problems).build()
-    table = Types(types=built, events=_events(declared, built), units=labels)
+    events = _events(declared, built) | ((above.events if above is not None else frozenset()) - declared.keys())
+    table = Types(types={**without_root(visible), **built}, events=events, units=labels)
     check_paths(table, {name: declared[name].place for name in declared if name in table.types}, problems)
     return table
 
@@ -74,7 +88,7 @@ def _with_free_names(declarations: Iterable[TypeDeclaration], problems: Problems
 
 
 def _check_supers(
-    declared: Mapping[str, TypeDeclaration], visible: Mapping[str, Struct], problems: Problems
+    declared: Mapping[str, TypeDeclaration], visible: Mapping[str, Named | Struct], problems: Problems
 ) -> dict[str, tuple[_Super, ...]]:
     """The supertypes of each type that exist, are there once, lead to no cycle and are of a kind that goes with it."""
     suggestions = Suggestions()
@@ -96,7 +110,7 @@ def _check_supers(
         closing = next(ref for ref in known[name] if _name(ref) == above)
         problems.add(SUPERTYPE_CYCLE(closing.place(), name=name, cycle=str(circle)))
         known[name].remove(closing)
-    single: set[str] = set()
+    single = {name for name, type in visible.items() if isinstance(type, Named)}
     for name in order:
         known[name] = _of_one_kind(declared[name], known[name], single, problems)
         if any(_is_single(ref, single) for ref in known[name]):
@@ -144,7 +158,7 @@ class _Builder:
         declared: Mapping[str, TypeDeclaration],
         supers: Mapping[str, tuple[_Super, ...]],
         entangled: Entangled,
-        visible: Mapping[str, Struct],
+        visible: Mapping[str, Named | Struct],
         units: Units,
         problems: Problems,
     ) -> None:

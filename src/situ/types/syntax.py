@@ -24,6 +24,8 @@ TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
 ATTRIBUTE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_TYPES = frozenset(PRIMITIVES) | {"decimal", "optional"}
 RESERVED_PREFIX = "situ."
+ROOT_PREFIX = "root:"
+"""``root:Name`` reaches the root type that a context's own type of that name hides."""
 LONGEST_NAME = 200
 
 _SPACE = re.compile(r"\s*")
@@ -107,7 +109,7 @@ def parse_type(text: str, locate: Locate = nowhere) -> TypeRef:
 def parse_head(text: str, locate: Locate = nowhere) -> HeadText:
     """Read the head of a declaration: a name, and what it is a subtype of."""
     reader = _Reader(text, locate)
-    name = reader.name("a name of letters, digits and `_`, dotted if need be")
+    name = reader.new_name("a name of letters, digits and `_`, dotted if need be")
     supers: list[NameRef | DecimalRef] = []
     if reader.take("("):
         while True:
@@ -201,10 +203,17 @@ class _Reader:
 
     def name(self, expected: str) -> NameRef:
         match = _WORD.match(self._text, self._at)
-        if match is None or not TYPE_NAME.fullmatch(match[0]) or len(match[0]) > LONGEST_NAME:
+        name = match[0].removeprefix(ROOT_PREFIX) if match else ""
+        if match is None or not TYPE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
             self.fail(expected)
         self._at = self._after_space(match.end())
         return NameRef(match[0], partial(self._locate, match.start(), len(match[0])))
+
+    def new_name(self, expected: str) -> NameRef:
+        """A name that is given here, not referred to."""
+        if self._text.startswith(ROOT_PREFIX, self._at):
+            self.fail(expected)
+        return self.name(expected)
 
     def number(self) -> int:
         match = _DIGITS.match(self._text, self._at)

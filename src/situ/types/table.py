@@ -8,7 +8,7 @@ snapshots store; how people write types is :mod:`situ.types.syntax`, how a table
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,7 @@ from situ.types.model import (
 )
 from situ.types.order import dependency_order
 from situ.types.reserved import RESERVED_EVENTS
-from situ.types.syntax import DecimalRef, ListRef, NameRef, TypeRef, format_type, parse_type
+from situ.types.syntax import ROOT_PREFIX, DecimalRef, ListRef, NameRef, TypeRef, format_type, parse_type
 from situ.units import NO_UNIT, Units, UnknownUnit
 
 
@@ -104,19 +104,56 @@ class Types:
     def as_json(self) -> dict[str, Any]:
         """The table as plain JSON values; equal tables give equal values."""
         return {
-            "types": {type.name: _type_as_json(type) for type in self.declared},
+            "types": {type.name: _type_as_json(type, self) for type in self.declared},
             "events": sorted(self.events),
             "units": dict(sorted(self.units.labels.items())),
         }
 
+    def own_as_json(self, own: Collection[str], above: Types) -> dict[str, Any]:
+        """What these types, and the units that are not above, add to or hide of the table above."""
+        labels = self.units.labels.items()
+        return {
+            "types": {name: _type_as_json(self.types[name], self) for name in sorted(own)},
+            "events": sorted(self.events.intersection(own)),
+            "units": {name: kind for name, kind in sorted(labels) if above.units.labels.get(name) != kind},
+        }
+
     @classmethod
-    def from_json(cls, value: Any) -> Types:
-        """The table that :meth:`as_json` gave; ValueError for what it cannot have given."""
+    def from_json(cls, value: Any, above: Types | None = None, root: Types | None = None) -> Types:
+        """The table that :meth:`as_json` gave, or :meth:`own_as_json` below others; ValueError for anything else."""
         try:
-            units = Units(value["units"])
-            return cls(types=_build(value["types"], units), events=frozenset(value["events"]), units=units)
+            units = Units({**(above.units.labels if above is not None else {}), **value["units"]})
+            visible = seen_below(above, root, value["types"])
+            types = _build(value["types"], units, visible)
+            events = frozenset(value["events"])
+            if above is not None:
+                events |= above.events - value["types"].keys()
+            return cls(types=without_root(types), events=events, units=units)
         except (KeyError, TypeError, AttributeError, UnknownUnit, SituError) as error:
             raise ValueError(f"this is no table of types: {error!r}") from error
+
+
+def seen_below(above: Types | None, root: Types | None, hidden: Collection[str]) -> dict[str, Named | Struct]:
+    """What declarations below a table see of it: all but the names they declare anew, and root's as ``root:Name``."""
+    visible = {
+        name: type for name, type in (built_in() if above is None else above.types).items() if name not in hidden
+    }
+    if root is not None:
+        visible |= {f"{ROOT_PREFIX}{name}": type for name, type in root.types.items()}
+    return visible
+
+
+def without_root(types: Mapping[str, Named | Struct]) -> dict[str, Named | Struct]:
+    return {name: type for name, type in types.items() if not name.startswith(ROOT_PREFIX)}
+
+
+def spell_type(type: Type, visible: Types) -> str:
+    """How a type is written where this table is visible: ``root:Name`` if another type of its name hides it."""
+    if isinstance(type, ListOf):
+        return f"[{spell_type(type.element, visible)}]"
+    if isinstance(type, Named | Struct) and visible.types.get(type.name, type) != type:
+        return f"{ROOT_PREFIX}{type.name}"
+    return format_type(type)
 
 
 def _children(types: Mapping[str, Named | Struct]) -> Mapping[str, tuple[str, ...]]:
@@ -124,21 +161,22 @@ def _children(types: Mapping[str, Named | Struct]) -> Mapping[str, tuple[str, ..
     for name, type in types.items():
         above: Iterable[Type] = type.supers if isinstance(type, Struct) else (type.base,)
         for each in above:
-            below.setdefault(str(each), []).append(name)
+            if types.get(str(each), each) == each:  # else a type of its name hides it
+                below.setdefault(str(each), []).append(name)
     return {name: tuple(names) for name, names in below.items()}
 
 
-def _type_as_json(type: Named | Struct) -> dict[str, Any]:
+def _type_as_json(type: Named | Struct, visible: Types) -> dict[str, Any]:
     if isinstance(type, Named):
-        return {"base": format_type(type.base)}
-    result: dict[str, Any] = {"attributes": [_attribute_as_json(a) for a in own_attributes(type)]}
+        return {"base": spell_type(type.base, visible)}
+    result: dict[str, Any] = {"attributes": [_attribute_as_json(a, visible) for a in own_attributes(type)]}
     if type.supers:
-        result["supers"] = [above.name for above in type.supers]
+        result["supers"] = [spell_type(above, visible) for above in type.supers]
     return result
 
 
-def _attribute_as_json(attribute: Attribute) -> dict[str, Any]:
-    result: dict[str, Any] = {"name": attribute.name, "type": format_type(attribute.type)}
+def _attribute_as_json(attribute: Attribute, visible: Types) -> dict[str, Any]:
+    result: dict[str, Any] = {"name": attribute.name, "type": spell_type(attribute.type, visible)}
     if attribute.unit != NO_UNIT:
         result["unit"] = str(attribute.unit)
     if attribute.optional:
@@ -148,10 +186,10 @@ def _attribute_as_json(attribute: Attribute) -> dict[str, Any]:
     return result
 
 
-def _build(declarations: Mapping[str, Any], units: Units) -> dict[str, Named | Struct]:
-    types: dict[str, Named | Struct] = dict(built_in())
-    for name in declarations:
-        types.pop(name, None)
+def _build(
+    declarations: Mapping[str, Any], units: Units, visible: Mapping[str, Named | Struct]
+) -> dict[str, Named | Struct]:
+    types = dict(visible)
     order, circles = dependency_order({name: _names_in(body) for name, body in declarations.items()})
     if circles:
         raise ValueError(f"this is no table of types: {circles[0]}")
