@@ -68,11 +68,12 @@ def _declarations(documents: Iterable[Document], read: Reader) -> Iterator[_Decl
         if fields is None or node is None or is_nothing(node):
             continue
         for key, body in fields.entries("functions"):
-            if _has_free_name(key, read.problems):
+            if has_free_name(key, read.problems):
                 yield _Declaration(key, body, read)
 
 
-def _has_free_name(key: Scalar, problems: Problems) -> bool:
+def has_free_name(key: Scalar, problems: Problems) -> bool:
+    """Whether a function can be called like this; if not, that is a problem."""
     if not _NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
         reason = "it is not made of letters, digits and `_`, or begins with a digit"
     elif key.text.lower() in _RESERVED:

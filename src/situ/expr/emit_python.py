@@ -144,14 +144,24 @@ class _Emitter:
                 return self._choice(choices, self.finite(otherwise))
             case Coalesce(args=args):
                 return self._coalesce(args)
-            case MakeStruct(fields=fields):
-                return "{" + ", ".join(f"{name!r}: {self.finite(part)}" for name, part in fields) + "}"
+            case MakeStruct():
+                return self._struct(node)
             case Field():
                 return self._strict(
                     (node.of,), (self.value(node.of),), lambda args: _attribute(args[0], node.name, node.optional)
                 )
             case ForEach():
                 return self._each(node)
+
+    def _struct(self, node: MakeStruct) -> str:
+        parts = []
+        for name, part in node.fields:
+            if not node.sparse or not part.nullable:
+                parts.append(f"{name!r}: {self.finite(part)}")
+            elif not isinstance(part, Literal):
+                held = self._temporary()
+                parts.append(f"**({{{name!r}: {held}}} if ({held} := {self.finite(part)}) is not None else {{}})")
+        return "{" + ", ".join(parts) + "}"
 
     def finite(self, node: Node) -> str:
         """The value, checked to be finite if it could be anything else."""
@@ -347,11 +357,17 @@ class _Emitter:
         self.lambdas.append(variable)
         body = self.test(node.body) if node.kind is Each.FILTER else self.finite(node.body)
         self.lambdas.pop()
-        function = {Each.TRANSFORM: "_transform", Each.FILTER: "_keep", Each.EXISTS: "_exists", Each.FORALL: "_forall"}[
-            node.kind
-        ]
-        return self._strict((node.list,), (of,), lambda args: f"{function}({args[0]}, lambda {variable}: {body})")
 
+        def made(args: Sequence[str]) -> str:
+            # Python takes no assignment in what a comprehension runs over.
+            if node.kind is Each.TRANSFORM and ":=" not in args[0]:
+                return f"[{body} for {variable} in {args[0]}]"
+            return f"{_EACH[node.kind]}({args[0]}, lambda {variable}: {body})"
+
+        return self._strict((node.list,), (of,), made)
+
+
+_EACH = {Each.TRANSFORM: "_transform", Each.FILTER: "_keep", Each.EXISTS: "_exists", Each.FORALL: "_forall"}
 
 _OURS = re.compile(r"(t|v|part|expression)[0-9]*|p[0-9]+_")
 """Names of the shapes that we give ourselves: variables have others."""

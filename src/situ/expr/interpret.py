@@ -91,7 +91,8 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
         case Coalesce(args=args):
             return next((value for arg in args if (value := interpret(arg, values)) is not None), None)
         case MakeStruct(fields=fields):
-            return {name: interpret(part, values) for name, part in fields}
+            made = {name: interpret(part, values) for name, part in fields}
+            return runtime.without_nulls(made) if node.sparse else made
         case Field(of=of, name=name):
             return _read(_value(of, values), (name,))
         case ForEach():

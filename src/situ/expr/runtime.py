@@ -12,6 +12,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -170,6 +171,25 @@ def to_int(value: int) -> int:
 
 def power(base: float, exponent: float) -> float:
     return finite(math.pow(base, exponent))
+
+
+def linear_decimal(value: decimal.Decimal | int, factor: Fraction, offset: Fraction, places: tuple[int, int]) -> Any:
+    """``value * factor + offset``, exactly, then rounded half to even; ``places`` are precision and scale."""
+    precision, scale = places
+    units = round((Fraction(value) * factor + offset) * 10**scale)
+    if abs(units) >= 10**precision:
+        raise ArithmeticError(f"more than {precision - scale} digits before the point")
+    return decimal.Decimal(units).scaleb(-scale, context=EXACT)
+
+
+def within(value: int, lowest: int, highest: int) -> int:
+    if not lowest <= value <= highest:
+        raise ArithmeticError(f"beyond the range of {lowest} to {highest}")
+    return value
+
+
+def without_nulls(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in made.items() if value is not None}
 
 
 def fit_decimal(value: decimal.Decimal, precision: int, scale: int) -> decimal.Decimal:

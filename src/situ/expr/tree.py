@@ -327,10 +327,15 @@ class Coalesce(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class MakeStruct(_Tree):
-    """``struct(a AS x, b AS y)``: never null, its attributes may be."""
+    """``struct(a AS x, b AS y)``: never null, its attributes may be.
+
+    With ``sparse``, attributes that are null are left out: so are values of declared types. A value of a subtype of
+    what is declared in its place has a field ``$type`` with the name of that, first.
+    """
 
     fields: tuple[tuple[str, Node], ...]
     type: Struct
+    sparse: bool = False
     span: Span = _span()
     unit = NO_UNIT
     nullable = False
