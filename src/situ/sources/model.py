@@ -1,0 +1,94 @@
+"""Pull sources: tables that others keep and Situ reads, each with the columns that are used.
+
+Plain data. Places and addresses stand here as they are written, ``${NAME}`` and all: a deployment shows no secrets, and
+whoever reads the table puts in what the environment says. How sources are written is :mod:`situ.sources.declare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from situ.errors import Location
+from situ.quantities import format_duration
+from situ.types.encode import encode
+from situ.types.model import DATE, TIMESTAMP, Attribute, ListOf, Struct, Type, plain
+from situ.types.syntax import format_attribute, format_type
+
+
+class Kind(StrEnum):
+    """Where the rows are: in a file of one of these forms, or in a database."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    SQL = "sql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table by name. ``row`` is what one row is: a struct without a name, its attributes in the order of names.
+
+    ``place`` is a file, relative to the project, or a table or statement of the database at ``url``. Rows are told
+    apart by the columns of ``key`` and, where each is valid from a time on, by ``as_of``; without a key nothing is
+    said about that. A table that was read longer ago than ``max_age`` is read again.
+    """
+
+    name: str
+    kind: Kind
+    place: str
+    row: Struct
+    url: str = ""
+    key: tuple[str, ...] = ()
+    as_of: str = ""
+    max_age: timedelta = timedelta(0)
+    location: Location | None = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[Attribute, ...]:
+        return self.row.attributes
+
+    def column(self, name: str) -> Attribute | None:
+        return self.row.attribute(name)
+
+    def as_json(self) -> dict[str, Any]:
+        """The source as a file declares it."""
+        result: dict[str, Any] = {self.kind.value: self.place}
+        if self.url:
+            result["url"] = self.url
+        result["columns"] = {each.name: _column(each) for each in self.columns}
+        if self.key:
+            result["key"] = list(self.key)
+        if self.as_of:
+            result["as_of"] = self.as_of
+        if self.max_age:
+            result["max_age"] = format_duration(self.max_age)
+        return result
+
+
+def sources_as_json(sources: Mapping[str, Source]) -> dict[str, Any]:
+    """All sources by name; equal ones give equal values."""
+    return {name: sources[name].as_json() for name in sorted(sources)}
+
+
+def may_be_key(type: Type) -> bool:
+    """Whether rows can be found by a column of this type: only single values are equal or not."""
+    return not isinstance(plain(type), Struct | ListOf)
+
+
+def may_be_as_of(type: Type) -> bool:
+    """Whether a column of this type can say from when on a row is valid; a date means 00:00 UTC of its day."""
+    return plain(type) in (TIMESTAMP, DATE)
+
+
+def _column(attribute: Attribute) -> Any:
+    if attribute.default is None:
+        return format_attribute(attribute)
+    result: dict[str, Any] = {"type": format_type(attribute.type)}
+    if attribute.unit.factors:
+        result["unit"] = str(attribute.unit)
+    if attribute.optional:
+        result["optional"] = True
+    return {**result, "default": encode(attribute.type, attribute.default)}

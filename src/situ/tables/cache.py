@@ -1,0 +1,183 @@
+"""The tables in use: the same ones until somebody asks for newer ones.
+
+Whoever looks rows up asks for them between two batches, or two events, and then works with one snapshot. A table is
+read again when it is older than its source allows. One that cannot be read again stays in use, and that is said each
+time; only at the start every table must be there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self
+
+from situ.catalogue import SOURCE_AGED
+from situ.errors import Problem, Problems, SituError
+from situ.quantities import format_duration
+from situ.sources import Source, Table
+from situ.sources.table import Keyed
+from situ.tables.reading import Read, Reading
+
+PAUSE = 10.0
+"""Seconds after a failure in which a source is left alone: waiting for it would hold up every batch."""
+
+_NONE: Mapping[str, Collection[Keyed]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What a refresh did: the names of tables that are other than before, and what is wrong with some, S201 each."""
+
+    changed: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Held:
+    read: Read
+    at: float
+    failed_at: float = 0.0
+    failure: Problem | None = None
+
+
+def open_tables(
+    sources: Mapping[str, Source],
+    folder: Path,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    keyed: Mapping[str, Collection[Keyed]] = _NONE,
+    clock: Callable[[], float] = time.monotonic,
+) -> Tables:
+    """Read all these tables; :class:`SituError` with everything that is wrong if one of them cannot be used.
+
+    ``keyed`` says by which columns rows will be looked up: a table that has several rows for a key is refused.
+    """
+    tables = Tables(sources, Reading(folder, environment), keyed=keyed, clock=clock)
+    try:
+        tables.start()
+    except BaseException:
+        tables.close()
+        raise
+    return tables
+
+
+class Tables:
+    """Tables by the names of their sources. Looking at them needs no lock; one refresh runs at a time."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        reading: Reading,
+        *,
+        keyed: Mapping[str, Collection[Keyed]] = _NONE,
+        clock: Callable[[], float] = time.monotonic,
+        pause: float = PAUSE,
+    ) -> None:
+        self._sources = sources
+        self._reading = reading
+        self._keyed = keyed
+        self._clock = clock
+        self._pause = pause
+        self._held: dict[str, _Held] = {}
+        self._snapshot: Mapping[str, Table] = MappingProxyType({})
+        self._one_at_a_time = threading.Lock()
+
+    def start(self) -> None:
+        """Read every table; :class:`SituError` with all problems if one cannot be used."""
+        problems = Problems()
+        with self._one_at_a_time:
+            for name, source in self._sources.items():
+                try:
+                    now = self._clock()
+                    self._held[name] = _Held(self._read(source), now)
+                except SituError as error:
+                    problems.extend(error.problems)
+            problems.raise_errors()
+            self._take()
+
+    @property
+    def snapshot(self) -> Mapping[str, Table]:
+        """All tables as they were at the last refresh; a refresh leaves it as it is, and puts another in its place."""
+        return self._snapshot
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the contents of all tables, in hexadecimal."""
+        lines = (f"{name} {self._snapshot[name].digest}\n" for name in sorted(self._snapshot))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def current(self, name: str) -> Table:
+        """The table of this source, the same one until the next refresh; KeyError if the source is not one of these."""
+        return self._snapshot[name]
+
+    def age(self, name: str) -> timedelta:
+        """How long ago the table was read, or was seen to be unchanged."""
+        return timedelta(seconds=self._clock() - self._held[name].at)
+
+    def refresh(self) -> Refreshed:
+        """Read again what is too old. What is new is in use when this returns; what cannot be read stays as it was."""
+        with self._one_at_a_time:
+            changed = frozenset(name for name in self._sources if self._refresh(name))
+            if changed:
+                self._take()
+            return Refreshed(changed=changed, problems=tuple(self._problems()))
+
+    def close(self) -> None:
+        """End all connections; the tables stay."""
+        self._reading.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refresh(self, name: str) -> bool:
+        """Whether there is another table than before."""
+        source, held, now = self._sources[name], self._held[name], self._clock()
+        if now - held.at < source.max_age.total_seconds():
+            return False
+        if held.failure is not None and now - held.failed_at < self._pause:
+            return False
+        if self._reading.is_as_before(held.read.stamp):
+            held.at, held.failure = now, None
+            return False
+        try:
+            read = self._read(source)
+        except SituError as error:
+            held.failure, held.failed_at = error.problems[0], self._clock()
+            return False
+        before = held.read.table
+        if read.table == before:
+            # The same object, so that whoever made something of it need not do so again.
+            read = Read(table=before, stamp=read.stamp)
+        self._held[name] = _Held(read, now)
+        return read.table is not before
+
+    def _read(self, source: Source) -> Read:
+        read = self._reading.read(source)
+        for columns, as_of in self._keyed.get(source.name, ()):
+            read.table.index(columns, as_of)
+        return read
+
+    def _take(self) -> None:
+        self._snapshot = MappingProxyType({name: held.read.table for name, held in self._held.items()})
+
+    def _problems(self) -> list[Problem]:
+        return [
+            SOURCE_AGED(
+                self._sources[name].location,
+                cause=held.failure,
+                source=name,
+                age=format_duration(timedelta(seconds=round(self._clock() - held.at))),
+            )
+            for name, held in self._held.items()
+            if held.failure is not None
+        ]

@@ -1,0 +1,92 @@
+"""A source → its table as it is now. Puts in what the environment says, and names what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from situ.catalogue import SOURCE_UNREADABLE, UNKNOWN_COLUMN
+from situ.documents import Scalar, parse_json, substitute
+from situ.errors import Problems, SituError, nearest
+from situ.sources import Kind, Source, Table, make_table
+from situ.tables.databases import LONGEST, PATIENCE, Databases
+from situ.tables.files import Cells, Stamp, read_csv, read_parquet, stamp_of
+from situ.tables.unreadable import NoColumn, Unreadable
+
+MOST_ROWS = 1_000_000
+
+_SETTLED = 1_000_000_000
+"""Nanoseconds after which a change of a file has another time of change than the one before, on every file system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A table, and the state of the file it was read from, if the file can be told from a later one."""
+
+    table: Table
+    stamp: Stamp | None = None
+
+
+class Reading:
+    """Reads the tables of one project. Files are relative to its folder. :meth:`close` ends all connections."""
+
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        most_rows: int = MOST_ROWS,
+        patience: float = PATIENCE,
+        longest: float = LONGEST,
+    ) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._most_rows = most_rows
+        self._databases = Databases(folder, patience=patience, longest=longest)
+
+    def read(self, source: Source) -> Read:
+        """The table as it is now; :class:`SituError` with S103, S111, S112 or S113 if there is none."""
+        try:
+            cells, stamp = self._cells(source)
+        except Unreadable as error:
+            place = source.location
+            problem = SOURCE_UNREADABLE(place, source=source.name, reason=error.reason, remedy=error.remedy)
+            raise SituError(problem) from None
+        except NoColumn as error:
+            where = f"{error.where} of `{source.name}`"
+            similar = nearest(error.column, error.known)
+            known = error.known[:20]
+            problem = UNKNOWN_COLUMN(source.location, where=where, column=error.column, nearest=similar, known=known)
+            raise SituError(problem) from None
+        return Read(table=make_table(source, cells, text=source.kind is Kind.CSV), stamp=stamp)
+
+    def is_as_before(self, stamp: Stamp | None) -> bool:
+        """Whether the file is still the one that was read."""
+        try:
+            return stamp is not None and stamp_of(stamp.file) == stamp
+        except Unreadable:
+            return False
+
+    def close(self) -> None:
+        self._databases.close()
+
+    def _cells(self, source: Source) -> tuple[Cells, Stamp | None]:
+        wanted = [each.name for each in source.columns]
+        place = self._resolved(source, source.place)
+        if source.kind is Kind.SQL:
+            return self._databases.read(self._resolved(source, source.url), place, wanted, self._most_rows), None
+        file = self._folder / place
+        stamp = stamp_of(file)
+        settled = time.time_ns() - stamp.changed > _SETTLED
+        read = read_csv if source.kind is Kind.CSV else read_parquet
+        return read(file, wanted, self._most_rows), stamp if settled else None
+
+    def _resolved(self, source: Source, text: str) -> str:
+        problems = Problems()
+        node = parse_json(json.dumps(text), f"source {source.name}").root
+        found = substitute(node, self._environment, problems) if node is not None else None
+        problems.raise_errors()
+        return found.text if isinstance(found, Scalar) else text
