@@ -1,7 +1,7 @@
 """The catalogue of codes: every problem Situ can report, each said once.
 
 Prefixes: ``P`` project and command line, ``X`` expressions, ``E`` envelope and decoding, ``B`` bus,
-``D`` deployment, ``N`` engines, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
+``D`` deployment, ``N`` engines, ``S`` sources, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
 or command, 2xx warn, 7xx are dead letters. A code is never reused for something else.
 
 The reference page of all codes is generated from this module.
@@ -802,6 +802,97 @@ SCHEMA_NOT_CHECKED = _define(
     keywords=str,
 )
 
+# ── patterns and rules of contexts ─────────────────────────────────────────────────────────────────
+
+ATTRIBUTE_AND_TYPE = _define(
+    "INT107",
+    "name of both an attribute and a type",
+    "`{name}` is an attribute of `{left}` and a type, too; the attribute is meant.",
+    "Write `:{name}` for the type, `{name}({type})` for the attribute.",
+    severity=Severity.WARNING,
+    name=str,
+    left=str,
+    type=str,
+)
+PATTERN_SYNTAX = _define(
+    "INT201",
+    "syntax of a pattern",
+    "{found} is unexpected in a pattern here; expected {expected}.",
+    "Patterns are written `Type`, `Event.attribute`, `Event.attribute(Type)`, `Event.list[].Type`, `[Type]`.",
+    found=str,
+    expected=str,
+)
+PATTERN_UNKNOWN = _define(
+    "INT202",
+    "unknown type or attribute in a pattern",
+    "There is no {what} `{name}`{where}.",
+    "Did you mean {nearest}?",
+    "A pattern begins with a type and goes on with attributes of the type to the left, or types that lie below it.",
+    what=str,
+    name=str,
+    where=str,
+    nearest=tuple,
+)
+QUALIFIER_IMPOSSIBLE = _define(
+    "INT203",
+    "qualifier that cannot occur",
+    "`{qualifier}` cannot occur here: {reason}.",
+    "{remedy}",
+    qualifier=str,
+    reason=str,
+    remedy=str,
+)
+QUALIFIER_NO_SUBTYPE = _define(
+    "INT204",
+    "type of an attribute qualifier that is no subtype",
+    "`{type}` is no subtype of `{declared}`, which `{left}` declares for `{attribute}`.",
+    "Types that can stand there are {possible}; `{attribute}` alone means any of them.",
+    type=str,
+    declared=str,
+    left=str,
+    attribute=str,
+    possible=tuple,
+)
+RULE_MATCHES_NOTHING = _define(
+    "INT205",
+    "rule that matches nothing",
+    "The rule `{rule}` matches no place of any event type ({direction}).",
+    "{remedy}",
+    severity=Severity.WARNING,
+    rule=str,
+    direction=str,
+    remedy=str,
+)
+RULE_NEVER_APPLIES = _define(
+    "INT206",
+    "rule that never applies",
+    "The rule `{rule}` matches, but is never applied: {reason}.",
+    "Take it out, or make its pattern more specific than the other.",
+    severity=Severity.WARNING,
+    rule=str,
+    reason=str,
+)
+PATTERN_TWICE = _define(
+    "INT207",
+    "identical patterns in one context",
+    "The rule `{rule}` has no effect: `{later}`, declared later in the same context, has the identical pattern.",
+    "Take one of the two out; the last one declared is applied.",
+    severity=Severity.WARNING,
+    rule=str,
+    later=str,
+)
+LOSES_TO_SUBTYPE = _define(
+    "INT211",
+    "rule that loses to one about a subtype",
+    "The rule `{rule}` is not applied at {places}: `{winner}` is about a subtype.",
+    "If the exception is meant for the subtype as well, add the rule `{remedy}`.",
+    severity=Severity.WARNING,
+    rule=str,
+    places=str,
+    winner=str,
+    remedy=str,
+)
+
 # ── functions of a project ─────────────────────────────────────────────────────────────────────────
 
 FUNCTION_INVALID = _define(
@@ -826,6 +917,298 @@ FUNCTION_CYCLE = _define(
     "Take one of these calls out: functions are put in where they are called, so none can call itself.",
     name=str,
     cycle=str,
+)
+
+# ── contexts ───────────────────────────────────────────────────────────────────────────────────────
+
+UNKNOWN_FUNCTION = _define(
+    "INT208",
+    "unknown function in a context",
+    "There is no function `{name}` in the context `{context}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `functions:` of the context or of one above it, or use `identity`.",
+    name=str,
+    context=str,
+    nearest=tuple,
+)
+PARAMETER_UNFIT = _define(
+    "INT209",
+    "function for another type",
+    "`{function}` converts `{parameter}`, but the pattern leads to values of type `{type}`.",
+    "Name a function from `{type}` or from one of its supertypes, or a pattern that ends with `{parameter}`.",
+    function=str,
+    parameter=str,
+    type=str,
+)
+DIRECTION_MISSING = _define(
+    "INT210",
+    "rules without direction",
+    "These rules of `{context}` do not say which way they convert: {reason}.",
+    "Group them: `rules: {{out: [ … ], in: [ … ]}}`; `out` is from root to clients, `in` from clients to root.",
+    context=str,
+    reason=str,
+)
+UNKNOWN_MAPPED_TYPE = _define(
+    "INT301",
+    "unknown type in a mapping",
+    "`{name}` is no event type of {side}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    side=str,
+    nearest=tuple,
+    remedy=str,
+)
+MAPPED_TWICE = _define(
+    "INT302",
+    "two mappings of one type",
+    "`{source}` is mapped twice in the direction `{direction}`; the first is at {first}, and this one counts.",
+    "Take one of the two out.",
+    severity=Severity.WARNING,
+    source=str,
+    direction=str,
+    first=str,
+)
+BAD_MAPPED_ATTRIBUTE = _define(
+    "INT308",
+    "bad entry of a mapping's attributes",
+    "`{entry}` cannot be mapped like this: {reason}.",
+    "{remedy}",
+    entry=str,
+    reason=str,
+    remedy=str,
+)
+TIME_MISSING = _define(
+    "INT405",
+    "currency function without time",
+    "`{name}` converts {source} to {target}, but does not say of which time the rate is.",
+    "Add `time: event`, `time: now` (when the event came in) or an instant.",
+    name=str,
+    source=str,
+    target=str,
+)
+TIME_IS_NOW = _define(
+    "INT406",
+    "function of the present",
+    "`{name}` means the time at which an event came in, not that at which it happened.",
+    "Write `time: event` unless that is meant: late events then get the value of their own time.",
+    severity=Severity.WARNING,
+    name=str,
+)
+UNITS_TWICE = _define(
+    "INT408",
+    "two functions between the same units",
+    "`{name}` and `{other}` both convert `{type}` from {source} to {target}; where units decide, `{name}` counts.",
+    "Leave the unit out of one signature, or name the function in a rule.",
+    severity=Severity.WARNING,
+    name=str,
+    other=str,
+    type=str,
+    source=str,
+    target=str,
+)
+STATE_UNBOUNDED = _define(
+    "INT410",
+    "state without bounds",
+    "The state `{state}` of `{name}` lacks {missing}.",
+    "What is remembered is bounded: give the function a `key:`, and each state `key:`, `ttl:` and `max_keys:`.",
+    name=str,
+    state=str,
+    missing=str,
+)
+UNKNOWN_SOURCE = _define(
+    "INT412",
+    "unknown source or column of a lookup",
+    "`{name}` looks up in `{source}`, but there is no {what}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    source=str,
+    what=str,
+    nearest=tuple,
+    remedy=str,
+)
+OTHER_SIGNATURE = _define(
+    "INT414",
+    "override with another signature",
+    "`{name}` is `{found}`, but in `{context}`, which it overrides, `{expected}`.",
+    "Rules above may use it: keep the signature, or take another name.",
+    name=str,
+    found=str,
+    expected=str,
+    context=str,
+)
+UNKNOWN_CONTEXT = _define(
+    "INT501",
+    "unknown or invalid context",
+    "The context `{name}` cannot be used here: {reason}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    reason=str,
+    nearest=tuple,
+    remedy=str,
+)
+CONTEXT_CYCLE = _define(
+    "INT502",
+    "contexts that extend each other",
+    "`{name}` extends itself: {cycle}.",
+    "Let one of them extend `root`.",
+    name=str,
+    cycle=str,
+)
+BAD_CONTEXT_NAME = _define(
+    "INT503",
+    "bad or reserved identifier of a context",
+    "`{name}` cannot be the identifier of a context: {reason}.",
+    "Use small letters, digits, `_` and `-`, in parts with dots between them, as in `acme.us`.",
+    name=str,
+    reason=str,
+)
+
+# ── transformations ────────────────────────────────────────────────────────────────────────────────
+
+RESULT_UNFIT = _define(
+    "INT303",
+    "what a mapping gives does not fit the mapped type",
+    "`{target}` of `{type}` would be {found}, expected `{expected}`.",
+    "{remedy}",
+    target=str,
+    type=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+NOT_SUPPLIED = _define(
+    "INT304",
+    "attribute that nothing supplies",
+    "Nothing supplies `{target}` of `{type}`: `{source}` has no attribute of that name.",
+    "Name its source under `attributes:` of the mapping, or declare it `optional` or with a default.",
+    target=str,
+    type=str,
+    source=str,
+)
+ATTRIBUTE_DROPPED = _define(
+    "INT305",
+    "attribute that is dropped",
+    "`{path}` of `{source}` has no place in `{target}` and is dropped.",
+    "Declare it there, or name the attribute that takes it under `attributes:` of the mapping, if it is wanted.",
+    severity=Severity.OBSERVATION,
+    path=str,
+    source=str,
+    target=str,
+)
+PASSES_UNMAPPED = _define(
+    "INT306",
+    "event type without mapping that passes",
+    "`{type}` has no mapping in `{context}` ({direction}) and passes under its own type.",
+    "Add a mapping if it should become something else.",
+    severity=Severity.OBSERVATION,
+    type=str,
+    context=str,
+    direction=str,
+)
+NOT_AVAILABLE = _define(
+    "INT307",
+    "event type without mapping that is not available",
+    "`{type}` is not available in `{context}` ({direction}): {reason}.",
+    "Add a mapping for it, or `derive: true` to the context.",
+    severity=Severity.OBSERVATION,
+    type=str,
+    context=str,
+    direction=str,
+    reason=str,
+)
+READS_UNCONVERTED = _define(
+    "INT309",
+    "expression that reads what a rule would convert",
+    "The expression for `{target}` reads `{path}` as it came; the rule `{rule}` does not apply to it.",
+    "Map `{target}` to the path alone if the converted value is wanted.",
+    severity=Severity.WARNING,
+    target=str,
+    path=str,
+    rule=str,
+)
+OPTIONAL_FEEDS_REQUIRED = _define(
+    "INT310",
+    "optional attribute that feeds a required one",
+    "`{target}` of `{type}` is required, but its source may be missing: such events become dead letters.",
+    "Declare it `optional`, or with a default.",
+    severity=Severity.WARNING,
+    target=str,
+    type=str,
+)
+EVENT_LACKS_ATTRIBUTE = _define(
+    "INT402",
+    "function reads what the event does not have",
+    "`{function}` reads `event.{attribute}`, which `{type}` does not have; it converts `{path}` there.",
+    "Except these places by a rule of their own, or read an attribute that all these events have.",
+    function=str,
+    attribute=str,
+    type=str,
+    path=str,
+)
+INCOMPATIBLE_DIMENSIONS = _define(
+    "INT403",
+    "units of different dimensions",
+    "`{target}` of `{type}` is in {expected}, its source in {found}: they measure different things.",
+    "Correct one of the units, or write a rule with a function that makes one of the other.",
+    target=str,
+    type=str,
+    found=str,
+    expected=str,
+)
+NO_FUNCTION_BETWEEN = _define(
+    "INT404",
+    "no function between units",
+    "No function converts `{path}` from {found} to {expected}.",
+    "Units that are not physical convert by a function only: declare one, as in `{form}`.",
+    path=str,
+    found=str,
+    expected=str,
+    form=str,
+)
+LEFT_IN_UNIT = _define(
+    "INT407",
+    "rule that leaves another unit",
+    "The rule `{rule}` leaves `{target}` of `{type}` in {found}, declared is {expected}.",
+    "Use a function that gives {expected}, or take the rule out where units convert by themselves.",
+    severity=Severity.WARNING,
+    rule=str,
+    target=str,
+    type=str,
+    found=str,
+    expected=str,
+)
+FRACTIONAL_RESULT = _define(
+    "INT409",
+    "whole number from a fractional conversion",
+    "`{target}` of `{type}` is a whole number in {expected}; a value in {found} does not stay whole.",
+    "Declare it `double` or `decimal`, or write a rule with a function that rounds.",
+    target=str,
+    type=str,
+    found=str,
+    expected=str,
+)
+LOSSY = _define(
+    "INT413",
+    "conversion that loses something",
+    "`{target}` of `{type}` loses something on the way: {reason}.",
+    "Nothing to do if that is meant; it cannot be undone.",
+    severity=Severity.OBSERVATION,
+    target=str,
+    type=str,
+    reason=str,
+)
+UNIT_ON_ONE_SIDE = _define(
+    "INT415",
+    "unit on one side only",
+    "`{target}` of `{type}` is copied: {reason}.",
+    "Declare the unit on both sides, or on none.",
+    severity=Severity.WARNING,
+    target=str,
+    type=str,
+    reason=str,
 )
 
 # ── advertisements and subscriptions ───────────────────────────────────────────────────────────────
@@ -1057,6 +1440,18 @@ VALUE_UNFIT = _define(
     expected=str,
     remedy=str,
 )
+FUNCTION_FAILED = _define(
+    "INT704",
+    "function failed",
+    "`{path}` cannot be converted: `{function}` failed, {reason}.",
+    "The rule is `{rule}` of the context `{context}`; the value is one that the function does not take.",
+    "The value is one that has no counterpart there, in the context `{context}`.",
+    path=str,
+    function=str,
+    reason=str,
+    rule=str,
+    context=str,
+)
 REQUIRED_MISSING = _define(
     "INT707",
     "required attribute missing",
@@ -1133,6 +1528,87 @@ WRONG_CALL = _define(
     name=str,
     reason=str,
     forms=tuple,
+)
+
+# ── sources ────────────────────────────────────────────────────────────────────────────────────────
+
+ONE_PLACE = _define(
+    "S101",
+    "source in no place or several",
+    "The source `{name}` says {found} of where its rows are.",
+    "Write exactly one of {choices}.",
+    name=str,
+    found=str,
+    choices=tuple,
+)
+BAD_STATEMENT = _define(
+    "S102",
+    "statement that is no query",
+    "This does not read a table: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+UNKNOWN_COLUMN = _define(
+    "S103",
+    "unknown column of a source",
+    "{where} has no column `{column}`.",
+    "Did you mean {nearest}?",
+    "Its columns are {known}.",
+    where=str,
+    column=str,
+    nearest=tuple,
+    known=tuple,
+)
+COLUMN_UNFIT = _define(
+    "S104",
+    "column that cannot find rows",
+    "`{column}` of type `{type}` cannot be {use}.",
+    "{remedy}",
+    column=str,
+    type=str,
+    use=str,
+    remedy=str,
+)
+SOURCE_UNREADABLE = _define(
+    "S111",
+    "source that cannot be read",
+    "The source `{source}` cannot be read: {reason}.",
+    "{remedy}",
+    source=str,
+    reason=str,
+    remedy=str,
+)
+CELL_UNFIT = _define(
+    "S112",
+    "cell does not fit its column",
+    "Row {row} of the source `{source}`, column `{column}`: {found}, expected `{expected}`.",
+    "{remedy}",
+    "Correct the table, or declare another type for the column.",
+    source=str,
+    row=int,
+    column=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+KEY_TWICE = _define(
+    "S113",
+    "two rows for one key",
+    "Rows {first} and {second} of the source `{source}` both have {key}.",
+    "A key finds one row: take one of the two out, or look rows up by more columns.",
+    source=str,
+    first=int,
+    second=int,
+    key=str,
+)
+SOURCE_AGED = _define(
+    "S201",
+    "source not read again",
+    "The source `{source}` cannot be read again; what was read {age} ago stays in use.",
+    severity=Severity.WARNING,
+    source=str,
+    age=str,
 )
 
 # ── engines ────────────────────────────────────────────────────────────────────────────────────────
