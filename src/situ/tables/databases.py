@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import URL, Connection, Engine, Select, column, create_engine, make_url, select, table
+from sqlalchemy import URL, Connection, Engine, column, create_engine, make_url, select, table
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -121,7 +121,7 @@ class Databases:
 def _rows(connection: Connection, place: str, wanted: Sequence[str], most: int) -> tuple[list[str], Sequence[Any]]:
     if is_table(place):
         schema, _, name = place.strip().rpartition(".")
-        statement: Select[Any] = select(*map(column, wanted)).select_from(table(name, schema=schema or None))
+        statement: Any = select(*map(column, wanted)).select_from(table(name, schema=schema or None))
         result = connection.execute(statement)
     else:
         # As it is written: neither `:` nor `%` stands for a parameter.
