@@ -206,7 +206,6 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("contexts/us.xml", "P202", "It can stay here."),
         ("policies/alone.dpl", "P202", "It can stay here."),
         ("policies/alone.test.yaml", "P202", "It can stay here."),
-        ("sources/hr.yaml", "P202", "It can stay here."),
         ("quality/q.yaml", "P202", "It can stay here."),
         ("functions/convert.py", "P202", "It can stay here."),
         ("docker-compose.yaml", "P203", "Declarations stand in"),

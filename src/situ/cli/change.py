@@ -27,6 +27,7 @@ class Thing(StrEnum):
     ADVERTISEMENT = "advertisement"
     CLIENT = "client"
     FUNCTION = "function"
+    SOURCE = "source"
     EVENT = "event"
     TYPE = "type"
     UNIT = "unit"

@@ -76,6 +76,8 @@ def _type(body: dict[str, object]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_shown(below)}" for key, below in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

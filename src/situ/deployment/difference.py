@@ -105,6 +105,7 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
             name: _Thing(f"{each.signature} = {each.text}", {"signature": each.signature, "expr": each.text})
             for name, each in deployment.functions.items()
         },
+        "source": {name: _source(each.as_json()) for name, each in deployment.sources.items()},
         "client": {name: _Thing(name, {}) for name in deployment.clients},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
         "subscription": {id: _declared(each.as_json()) for id, each in deployment.subscriptions.items()},
@@ -131,6 +132,15 @@ def _attribute(attribute: Attribute) -> str:
     if attribute.default is None:
         return text
     return f"{text} (default {_shown(encode(attribute.type, attribute.default))})"
+
+
+def _source(body: Mapping[str, Any]) -> _Thing:
+    """Column by column: most changes are about one of them."""
+    columns = {name: _shown(column) for name, column in body["columns"].items()}
+    others = {key: _shown(value) for key, value in body.items() if key != "columns"}
+    listed = ", ".join(f"{name}: {text}" for name, text in columns.items())
+    whole = ", ".join(f"{key}: {text}" for key, text in {**others, "columns": f"{{{listed}}}"}.items())
+    return _Thing(whole, {**others, **columns})
 
 
 def _declared(body: Mapping[str, Any]) -> _Thing:

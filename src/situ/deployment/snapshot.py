@@ -17,10 +17,12 @@ from typing import Any
 from situ.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
 from situ.expr.scope import Definition
 from situ.settings import Settings, settings_as_json, settings_from_json
+from situ.sources.load import sources_from_json
+from situ.sources.model import Source, sources_as_json
 from situ.subscription.model import NAME, Advertisement, Client, Subscription
 from situ.types.table import Types
 
-_KEYS = {"version", "settings", "types", "functions", "clients", "advertisements", "subscriptions"}
+_KEYS = {"version", "settings", "types", "functions", "sources", "clients", "advertisements", "subscriptions"}
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -35,6 +37,7 @@ class Deployment:
     settings: Settings = field(default_factory=Settings)
     types: Types = field(default_factory=lambda: Types(types={}))
     functions: Mapping[str, Function] = field(default_factory=_nothing)
+    sources: Mapping[str, Source] = field(default_factory=_nothing)
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
@@ -63,6 +66,7 @@ class Deployment:
             "settings": settings_as_json(self.settings),
             "types": self.types.as_json(),
             "functions": functions_as_json(self.functions),
+            "sources": sources_as_json(self.sources),
             "clients": {name: {} for name in sorted(self.clients)},
             "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
@@ -94,6 +98,7 @@ def _from_json(value: Any) -> Deployment:
         settings=settings,
         types=types,
         functions=functions_from_json(value["functions"], types, settings.expression_limits),
+        sources=sources_from_json(value["sources"], types),
         clients=MappingProxyType({name: _client(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(
             {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}

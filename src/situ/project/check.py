@@ -18,6 +18,7 @@ from situ.expr.definitions import load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
+from situ.sources import load_sources
 from situ.subscription import load_clients
 from situ.types.load import load_types
 
@@ -55,12 +56,14 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     types = load_types(folder.of("types"), problems)
     faults = find_faults(folder.of("types"), types) if problems.errors else NO_FAULTS
     functions = load_functions(folder.of("functions"), types, problems, limits=limits, faults=faults)
+    sources = load_sources(folder.of("sources"), types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
     clients = load_clients(folder.of("clients"), types, functions.callable, problems, limits=limits, faults=faults)
     return Deployment(
         settings=settings,
         types=types,
         functions=functions.defined,
+        sources=sources,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

@@ -13,7 +13,7 @@ from situ.catalogue import NOT_READ_YET, OTHER_FILE, UNKNOWN_FILE
 from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
-FOLDERS = ("types", "functions", "clients")
+FOLDERS = ("types", "functions", "sources", "clients")
 """Folders whose ``*.yaml`` files are read, in the order they are checked."""
 
 OWN_FOLDER = ".situ"
@@ -25,7 +25,7 @@ LATER_FILES: Mapping[str, str] = MappingProxyType(
     {"ontology.yaml": "ontologies", "scopes.yaml": "scopes", "actions.yaml": "actions"}
 )
 LATER_FOLDERS: Mapping[str, str] = MappingProxyType(
-    {"contexts": "contexts", "policies": "policies", "sources": "sources", "quality": "quality declarations"}
+    {"contexts": "contexts", "policies": "policies", "quality": "quality declarations"}
 )
 _ALL_FOLDERS = (*FOLDERS, *LATER_FOLDERS)
 _ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (SETTINGS_FILE, *LATER_FILES))
@@ -34,7 +34,7 @@ _YAML_LIKE = (".yaml", ".yml")
 
 
 def kind_of(file: str) -> str | None:
-    """Which kind of file this is: ``situ``, ``types``, ``functions``, ``clients``; None for all others."""
+    """Which kind of file this is: ``situ``, ``types``, ``functions`` and so on; None for all others."""
     path = PurePosixPath(file)
     if file == SETTINGS_FILE:
         return "situ"

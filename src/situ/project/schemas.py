@@ -16,20 +16,35 @@ from situ.documents.reading import FILE_VERSION
 from situ.expr.declare import FUNCTION_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
+from situ.sources.declare import KINDS as PLACES
+from situ.sources.declare import SOURCE_KEYS
 from situ.subscription.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
 from situ.types.json_schema import DIALECT
 
-_TITLES = {"situ": "situ.yaml", "types": "types/*.yaml", "functions": "functions/*.yaml", "clients": "clients/*.yaml"}
+_TITLES = {
+    "situ": "situ.yaml",
+    "types": "types/*.yaml",
+    "functions": "functions/*.yaml",
+    "sources": "sources/*.yaml",
+    "clients": "clients/*.yaml",
+}
 _TEXT = {"type": "string"}
 _BOOLEAN = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\$\{"}]}
 _TYPE_HEAD = r"^\s*[A-Za-z][A-Za-z0-9_.]*\s*(\(.*\))?\s*$"
 _WORD = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_SOURCE_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 _CLIENT_NAME = r"^[A-Za-z0-9-]{1,64}$"
 
 
 def schemas() -> Mapping[str, dict[str, Any]]:
     """The schema of each kind of file, by the name of the kind."""
-    bodies = {"situ": settings_schema(), "types": _types(), "functions": _functions(), "clients": _clients()}
+    bodies = {
+        "situ": settings_schema(),
+        "types": _types(),
+        "functions": _functions(),
+        "sources": _sources(),
+        "clients": _clients(),
+    }
     return MappingProxyType({kind: _document(kind, body) for kind, body in bodies.items()})
 
 
@@ -66,8 +81,8 @@ def _named(pattern: str, value: dict[str, Any], about: str) -> dict[str, Any]:
     return {**form, "additionalProperties": value}
 
 
-def _types() -> dict[str, Any]:
-    attribute = {
+def _attribute() -> dict[str, Any]:
+    return {
         "description": "[optional] TYPE [UNIT], or {type, unit, optional, default}",
         "anyOf": [
             {**_TEXT, "examples": ["double m", "optional string", "[Line]"]},
@@ -77,7 +92,10 @@ def _types() -> dict[str, Any]:
             ),
         ],
     }
-    declared = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": attribute}
+
+
+def _types() -> dict[str, Any]:
+    declared = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": _attribute()}
     return _object(
         {
             "types": _named(_TYPE_HEAD, declared, "types that are parts of events, as Name or Name(Super, Other)"),
@@ -95,6 +113,26 @@ def _functions() -> dict[str, Any]:
     long_form = _object({key: {**_TEXT, "description": about[key]} for key in FUNCTION_KEYS}, FUNCTION_KEYS)
     short_form = {**_TEXT, "pattern": "->.*=", "examples": ["(a: Point m, b: Point m) -> double m = distance(a, b)"]}
     return _object({"functions": _named(_WORD, {"anyOf": [short_form, long_form]}, "functions by name")})
+
+
+def _sources() -> dict[str, Any]:
+    columns = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": _WORD}}
+    fields = {
+        "csv": {**_TEXT, "description": "a file with a line of column names, relative to the project"},
+        "parquet": {**_TEXT, "description": "a file, relative to the project"},
+        "sql": {**_TEXT, "description": "a table of a database, or a SELECT of the columns"},
+        "url": {**_TEXT, "description": "the database", "examples": ["${PEOPLE_DB}", "sqlite:///people.db"]},
+        "columns": {**columns, "description": "the columns that are used", "additionalProperties": _attribute()},
+        "key": {
+            "description": "the columns that tell rows apart",
+            "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
+        },
+        "as_of": {**_TEXT, "description": "the column that says from when on a row is valid"},
+        "max_age": {**_TEXT, "description": "how old what was read may become", "examples": ["1 min"]},
+    }
+    source = _object({key: fields[key] for key in SOURCE_KEYS}, ("columns",))
+    one_place = {"oneOf": [{"required": [place]} for place in PLACES]}
+    return _object({"pull": _named(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name")})
 
 
 def _clients() -> dict[str, Any]:

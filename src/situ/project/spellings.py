@@ -91,13 +91,16 @@ def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
             yield from _scalar(body, spell_definition)
             yield from _scalar(_get(body, "signature"), spell_signature)
             yield from _scalar(_get(body, "expr"), spell_expression)
+    elif kind == "sources":
+        for _, body in _entries(root, "pull"):
+            yield from _attributes(_get(body, "columns"))
     elif kind == "clients":
         for _, client in _entries(root, "clients"):
             for _, body in _entries(client, "subscriptions"):
                 yield from _scalar(_get(body, "where"), spell_expression)
 
 
-def _attributes(body: Node) -> Iterator[tuple[Scalar, _Spelling]]:
+def _attributes(body: Node | None) -> Iterator[tuple[Scalar, _Spelling]]:
     for _, form in body.entries if isinstance(body, Mapping) else ():
         yield from _scalar(form, spell_attribute)
         yield from _scalar(_get(form, "type"), lambda text: _type(parse_type(text)))

@@ -11,7 +11,7 @@ from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, r
 from situ.registry.revise import Documents, revise
 from situ.registry.written import NOWHERE, Written, declared_in
 
-_SECTION = {"unit": "types", "type": "types", "event": "types", "function": "functions"}
+_SECTION = {"unit": "types", "type": "types", "event": "types", "function": "functions", "source": "sources"}
 _MOST_NAMED = 5
 
 

@@ -10,7 +10,7 @@ from situ.errors import Location, Problems
 from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, revise
-from situ.registry.written import NOWHERE, Written, functions_document, types_document
+from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
 from situ.subscription import Clients
 
@@ -37,9 +37,11 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
     types = [key.name for key in others if key.kind in ("type", "event")]
     units = [key.name for key in others if key.kind == "unit"]
     functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
+    sources = {key.name: each.value for key, each in others.items() if key.kind == "source"}
     added = Documents(
         types=(types_document(current.types, types, units, "registry"),) if types or units else (),
         functions=(functions_document(functions, "registry"),) if functions else (),
+        sources=(sources_document(sources, "registry"),) if sources else (),
     )
     deployment = revise(folder, (), added, problems)
     theirs = Clients(

@@ -17,9 +17,11 @@ from typing import Any, Literal, NamedTuple
 from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
 from situ.settings import settings_as_json
+from situ.sources.declare import SOURCE_KEYS
+from situ.sources.model import sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
 
-Kind = Literal["settings", "unit", "type", "event", "function", "client", "advertisement", "subscription"]
+Kind = Literal["settings", "unit", "type", "event", "function", "source", "client", "advertisement", "subscription"]
 Origin = Literal["folder", "client", "api"]
 
 KINDS: tuple[Kind, ...] = (
@@ -28,6 +30,7 @@ KINDS: tuple[Kind, ...] = (
     "type",
     "event",
     "function",
+    "source",
     "client",
     "advertisement",
     "subscription",
@@ -74,6 +77,8 @@ class Object:
         value = json.loads(self.body)
         if self.kind == "subscription":
             return Subscription.from_json(self.name, value).as_json()
+        if self.kind == "source":
+            return {key: value[key] for key in SOURCE_KEYS if key in value}
         return value
 
 
@@ -101,7 +106,7 @@ def bodies_of(deployment: Deployment) -> dict[Key, str]:
 
 
 def schema_bodies(deployment: Deployment) -> dict[Key, str]:
-    """Settings, units, types and functions: what the rest is checked against."""
+    """Settings, units, types, functions and sources: what the rest is checked against."""
     types = deployment.types.as_json()
     events = set(types["events"])
     found: dict[Key, str] = {Key("settings", SETTINGS): canonical(settings_as_json(deployment.settings))}
@@ -110,6 +115,8 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
         found[Key("event" if name in events else "type", name)] = canonical(body)
     for name, body in functions_as_json(deployment.functions).items():
         found[Key("function", name)] = canonical(body)
+    for name, body in sources_as_json(deployment.sources).items():
+        found[Key("source", name)] = canonical(body)
     return found
 
 
@@ -184,6 +191,7 @@ def content_of(bodies: Mapping[Key, str]) -> str:
         f',"clients":{_members(by_kind["client"])}'
         f',"functions":{_members(by_kind["function"])}'
         f',"settings":{settings}'
+        f',"sources":{_members(by_kind["source"])}'
         f',"subscriptions":{_members(by_kind["subscription"])}'
         f',"types":{{{types}}}}}'
     )

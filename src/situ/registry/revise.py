@@ -16,14 +16,16 @@ from situ.expr.definitions import functions_as_json, load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
 from situ.registry.affected import Affected
 from situ.registry.objects import Key, key_of, with_clients
-from situ.registry.written import client_document, functions_document, placed, types_document
+from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
+from situ.sources.load import load_sources
+from situ.sources.model import sources_as_json
 from situ.subscription import Advertisement, Clients, Subscription, load_clients
 from situ.types.load import load_types
 
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
 
-_SCHEMA_KINDS = ("unit", "type", "event", "function")
+_SCHEMA_KINDS = ("unit", "type", "event", "function", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Documents:
 
     types: tuple[Document, ...] = ()
     functions: tuple[Document, ...] = ()
+    sources: tuple[Document, ...] = ()
     clients: tuple[Document, ...] = ()
 
 
@@ -82,9 +85,9 @@ def check_again(deployment: Deployment, things: Iterable[Advertisement | Subscri
 
 
 def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
-    """Units, types and functions; the base itself if none of them changes."""
+    """Units, types, functions and sources; the base itself if none of them changes."""
     touched = {kind: {key.name for key in removed if key.kind == kind} for kind in _SCHEMA_KINDS}
-    if not (any(touched.values()) or added.types or added.functions):
+    if not (any(touched.values()) or added.types or added.functions or added.sources):
         return base
     types, faults = base.types, NO_FAULTS
     if added.types or touched["unit"] or touched["type"] or touched["event"]:
@@ -98,7 +101,10 @@ def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, p
     kept = {name: body for name, body in bodies.items() if name not in touched["function"]}
     documents = _some(functions_document(kept, _STORED), bool(kept), added.functions)
     functions = load_functions(documents, types, problems, limits=base.settings.expression_limits, faults=faults)
-    return replace(base, types=types, functions=functions.defined)
+    stored = {name: body for name, body in sources_as_json(base.sources).items() if name not in touched["source"]}
+    documents = _some(sources_document(stored, _STORED), bool(stored), added.sources)
+    sources = load_sources(documents, types, problems, faults=faults)
+    return replace(base, types=types, functions=functions.defined, sources=sources)
 
 
 def _some(stored: Document, is_any: bool, added: Sequence[Document]) -> tuple[Document, ...]:

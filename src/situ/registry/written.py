@@ -27,6 +27,7 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("types", "type"),
     ("events", "event"),
     ("functions", "function"),
+    ("pull", "source"),
     ("clients", "client"),
 )
 _BELOW: tuple[tuple[str, Kind], ...] = (("advertisements", "advertisement"), ("subscriptions", "subscription"))
@@ -96,6 +97,10 @@ def functions_document(bodies: dict[str, Any], file: str) -> Document:
     return parse_json(json.dumps({"functions": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
 
 
+def sources_document(bodies: dict[str, Any], file: str) -> Document:
+    return parse_json(json.dumps({"pull": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
+
+
 def as_yaml(each: Object, deployment: Deployment) -> str:
     """One object as a file of the project that declares only it."""
     import yaml
@@ -107,6 +112,8 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
     value = each.value
     if each.kind == "function":
         value = {"functions": {each.name: value}}
+    elif each.kind == "source":
+        value = {"pull": {each.name: value}}
     elif each.kind != "settings":
         client, _, name = each.name.partition("/")
         value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else {}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -52,7 +53,8 @@ def sources_from_json(value: Any, types: Types) -> Mapping[str, Source]:
     sources = load_sources([document], types, problems)
     if problems.errors:
         raise ValueError("; ".join(map(str, problems.errors)))
-    return sources
+    # Places in what was written here are no places in any file.
+    return MappingProxyType({name: replace(each, location=None) for name, each in sources.items()})
 
 
 def _check_name(key: Scalar, problems: Problems) -> bool:
