@@ -12,10 +12,11 @@ from situ.catalogue import TOO_LARGE, WRONG_TYPE, WRONG_UNIT
 from situ.errors import Problem, Problems
 from situ.expr.check import Checked, check
 from situ.expr.coerce import Meeting, Mismatch, is_number
+from situ.expr.functions.table import FUNCTIONS
 from situ.expr.scope import Scope, Variable
 from situ.expr.syntax import Locate
-from situ.expr.tree import MakeStruct, Node, children
-from situ.types.model import ListOf, Struct, Type, fits, is_subtype, plain, unit_below
+from situ.expr.tree import Apply, Literal, MakeStruct, Node, children
+from situ.types.model import INT, Decimal, ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.units import NO_UNIT, Unit
 
 _DEEPEST = 150
@@ -51,7 +52,9 @@ def check_result(text: str, scope: Scope, result: Variable, locate: Locate) -> C
     """Check an expression that must give a declared result."""
     unit = result.unit if scope.with_units else NO_UNIT
     if not _has_struct(result.type):
-        return check_bounded(text, scope, locate, result.type, unit)
+        as_it_is = check_bounded(text, scope, locate, result.type, unit)
+        if as_it_is.node is not None or not isinstance(plain(result.type), Decimal):
+            return as_it_is
     checked = check_bounded(text, scope, locate)
     if checked.node is None:
         return checked
@@ -64,6 +67,22 @@ def check_result(text: str, scope: Scope, result: Variable, locate: Locate) -> C
 def _has_struct(type: Type) -> bool:
     bare = plain(type)
     return isinstance(bare, Struct) or (isinstance(bare, ListOf) and _has_struct(bare.element))
+
+
+def _narrowed(node: Node, wanted: Type) -> Node:
+    """A decimal with more digits before the point than declared; one that does not fit fails, as in a cast.
+
+    Products have as many digits as both factors together, so no amount times a rate would ever be an amount. Digits
+    behind the point are never cut off unasked.
+    """
+    found = plain(node.type)
+    if not (isinstance(found, Decimal) and isinstance(wanted, Decimal)) or isinstance(node, Literal):
+        return node
+    if found.scale > wanted.scale or fits(found, wanted):
+        return node
+    overload = next(each for each in FUNCTIONS["to_decimal"].overloads if each.parameters[0] == "decimal")
+    digits = (Literal(wanted.precision, INT), Literal(wanted.scale, INT))
+    return Apply(overload, (node, *digits), wanted, node.unit, span=node.span)
 
 
 class _Fitting:
@@ -84,7 +103,7 @@ class _Fitting:
             return node
         try:
             meeting = Meeting(what, self._locate, self._scope.units)
-            return meeting.coerce(node, type, unit if is_number(type) else NO_UNIT)
+            return meeting.coerce(_narrowed(node, wanted), type, unit if is_number(type) else NO_UNIT)
         except Mismatch as mismatch:
             self.problems.add(mismatch.problem)
             return node

@@ -11,11 +11,18 @@ from situ.types.resolve import resolve
 from situ.types.table import Types
 
 
-def load_types(documents: Iterable[Document], problems: Problems) -> Types:
-    """Read what all these documents declare together. Where there are problems, the table lacks what they touch."""
+def load_types(
+    documents: Iterable[Document],
+    problems: Problems,
+    *,
+    also: tuple[Iterable[TypeDeclaration], Iterable[UnitDeclaration]] = ((), ()),
+) -> Types:
+    """Read what all these documents declare together. Where there are problems, the table lacks what they touch.
+
+    ``also`` are types and units that files elsewhere declare for the same table.
+    """
     read = Reader(problems)
-    types: list[TypeDeclaration] = []
-    units: list[UnitDeclaration] = []
+    types, units = list(also[0]), list(also[1])
     for document in documents:
         if document.root is not None and is_nothing(document.root):
             problems.extend(document.problems)

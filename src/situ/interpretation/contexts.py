@@ -1,0 +1,87 @@
+"""All contexts of a deployment, by their identifiers.
+
+``root`` is always there. Two such sets are equal if they declare the same, wherever it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from situ.expr.definitions import Function
+from situ.expr.scope import Scope
+from situ.interpretation.json_form import context_as_json
+from situ.interpretation.model import ROOT, Context, Conversion, Expression
+from situ.types.table import Types
+
+
+class Contexts:
+    """Contexts by id, those that others extend first."""
+
+    __slots__ = ("_shared", "by_id")
+
+    def __init__(self, contexts: Iterable[Context] = (), shared: Iterable[str] = ()) -> None:
+        found = {each.id: each for each in contexts}
+        if ROOT not in found:
+            found = {ROOT: Context(id=ROOT), **found}
+        self.by_id: Mapping[str, Context] = MappingProxyType(found)
+        self._shared = frozenset(shared)
+
+    @classmethod
+    def only_root(cls, types: Types, functions: Mapping[str, Function], scope: Scope | None = None) -> Contexts:
+        """Where nobody declares a context: one root, with the conversions of the project."""
+        shared = conversions_of(functions, scope or Scope(types=types, units=types.units))
+        return cls([Context(id=ROOT, types=types, functions=MappingProxyType(shared))], shared)
+
+    @property
+    def root(self) -> Context:
+        return self.by_id[ROOT]
+
+    def get(self, name: str) -> Context | None:
+        """The context called ``acme.us``, or ``acme.us@7`` if that is the version there is."""
+        id, at, version = name.partition("@")
+        found = self.by_id.get(id)
+        return None if found is None or (at and version != str(found.version)) else found
+
+    def children(self, id: str) -> tuple[Context, ...]:
+        """Those that extend this one directly, in the order of their ids."""
+        return tuple(each for each in self if each.parent is not None and each.parent.id == id)
+
+    def __iter__(self) -> Iterator[Context]:
+        return (self.by_id[id] for id in sorted(self.by_id))
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values, the same for equal contexts; root is there only if it declares something of its own.
+
+        Root's types are those of the deployment, and its conversions from ``functions/`` are that one's, too.
+        """
+        bodies = {each.id: context_as_json(each, self._shared if each.id == ROOT else ()) for each in self}
+        return {id: body for id, body in bodies.items() if body or id != ROOT}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Contexts):
+            return NotImplemented
+        return self.by_id.keys() == other.by_id.keys() and self.as_json() == other.as_json()
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.by_id)))
+
+
+def conversions_of(functions: Mapping[str, Function], scope: Scope) -> dict[str, Conversion]:
+    """The functions of ``functions/`` that convert one value, which every context has from root."""
+    return {
+        name: Conversion(
+            name=name,
+            parameter=each.parameters[0][1],
+            result=each.result,
+            expression=Expression(text=each.text),
+            body=each.body,
+            scope=scope,
+        )
+        for name, each in functions.items()
+        if each.converts
+    }

@@ -1,0 +1,350 @@
+"""The files of ``contexts/`` → contexts, each below its parent, with everything that is wrong in them.
+
+Parents come first, so each context sees what it inherits settled. A fault takes out only what it touches. Where the
+parent itself is not known, what may be declared there is not called unknown.
+
+Types, events and units of ``root`` belong to the table of the deployment's types: :func:`root_declarations` gives them
+to whoever makes that table, and the table given here has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from situ.catalogue import (
+    CONTEXT_CYCLE,
+    DECLARED_TWICE,
+    DIRECTION_MISSING,
+    PARAMETER_UNFIT,
+    PATTERN_UNKNOWN,
+    UNKNOWN_CONTEXT,
+    UNKNOWN_FUNCTION,
+    UNKNOWN_MAPPED_TYPE,
+    UNKNOWN_NAME,
+    UNKNOWN_TYPE,
+    UNKNOWN_UNIT,
+)
+from situ.documents import Document, parse_json
+from situ.errors import Problem, Problems, nearest
+from situ.expr.definitions import Function, callable_functions
+from situ.expr.faults import NO_FAULTS, Faults, find_faults
+from situ.expr.scope import Scope
+from situ.expr.syntax import DEFAULT_LIMITS, Limits
+from situ.interpretation.contexts import Contexts, conversions_of
+from situ.interpretation.declare import ContextText, RuleText, declare_contexts
+from situ.interpretation.functions import Sources, define_functions
+from situ.interpretation.json_form import as_file
+from situ.interpretation.mappings import define_mappings
+from situ.interpretation.model import IDENTITY, KEEP, ROOT, Context, Direction, MappedTo, Rule
+from situ.interpretation.patterns import read_pattern
+from situ.types.declare import TypeDeclaration, UnitDeclaration
+from situ.types.model import is_subtype
+from situ.types.order import dependency_order
+from situ.types.resolve import resolve
+from situ.types.table import Types
+
+NO_SOURCES: Sources = MappingProxyType({})
+
+_MAY_BE_ABOVE = (UNKNOWN_TYPE, UNKNOWN_UNIT, PATTERN_UNKNOWN, UNKNOWN_FUNCTION, UNKNOWN_MAPPED_TYPE, UNKNOWN_NAME)
+"""What is not found may be declared in a parent that nobody knows."""
+
+
+def load_contexts(
+    documents: Iterable[Document],
+    types: Types,
+    functions: Mapping[str, Function],
+    problems: Problems,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    faults: Faults = NO_FAULTS,
+    sources: Sources = NO_SOURCES,
+) -> Contexts:
+    """Read and check what all these documents declare together; what is wrong is reported and left out."""
+    declared = declare_contexts(documents, problems)
+    return define_contexts(declared, types, functions, problems, limits=limits, faults=faults, sources=sources)
+
+
+def root_declarations(
+    declared: Mapping[str, ContextText],
+) -> tuple[tuple[TypeDeclaration, ...], tuple[UnitDeclaration, ...]]:
+    """The types and units that root's own file declares."""
+    root = declared.get(ROOT)
+    return (root.types, root.units) if root is not None else ((), ())
+
+
+def define_contexts(
+    declared: Mapping[str, ContextText],
+    types: Types,
+    functions: Mapping[str, Function],
+    problems: Problems,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    faults: Faults = NO_FAULTS,
+    sources: Sources = NO_SOURCES,
+    tables: Mapping[str, Any] = MappingProxyType({}),
+) -> Contexts:
+    """The contexts of these declarations, with what was found wrong before in ``faults``.
+
+    ``tables`` are types in their JSON form, for contexts whose declarations have none.
+    """
+    loading = _Loading(types, functions, limits, sources, faults, tables, problems)
+    root = declared.get(ROOT)
+    loading.define_root(root)
+    for id in _in_order(declared, loading, problems):
+        loading.define(declared[id])
+    return Contexts(loading.defined.values(), loading.shared)
+
+
+def contexts_from_json(
+    value: Any,
+    types: Types,
+    functions: Mapping[str, Function],
+    limits: Limits = DEFAULT_LIMITS,
+    sources: Sources = NO_SOURCES,
+) -> Contexts:
+    """The contexts that :meth:`Contexts.as_json` gave; ValueError for what it cannot have given."""
+    if not isinstance(value, dict) or not all(isinstance(body, dict) for body in value.values()):
+        raise ValueError(f"these are no contexts: {value!r}")
+    problems = Problems()
+    documents = [parse_json(json.dumps(as_file(id, body)), id) for id, body in value.items()]
+    declared = declare_contexts(documents, problems)
+    tables = {
+        id: {"types": body.get("types", {}), "events": body.get("events", []), "units": body.get("units", {})}
+        for id, body in value.items()
+    }
+    contexts = define_contexts(declared, types, functions, problems, limits=limits, sources=sources, tables=tables)
+    if problems.errors:
+        raise ValueError("; ".join(map(str, problems.errors)))
+    return contexts
+
+
+# ── in which order ────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_order(declared: Mapping[str, ContextText], loading: _Loading, problems: Problems) -> list[str]:
+    """The ids, parents first; what extends itself, or what is not there, is said and taken to extend root."""
+    parents = {id: each.extends for id, each in declared.items() if id != ROOT}
+    order, circles = dependency_order({id: [above.text] if above else [] for id, above in parents.items()})
+    for circle in circles:
+        name, _ = circle.closing
+        above = parents[name]
+        place = above.location if above is not None else None
+        problems.add(CONTEXT_CYCLE(place, name=name, cycle=str(circle)))
+        loading.without_parent.add(name)
+    for id, above in parents.items():
+        if above is not None and above.text != ROOT and above.text not in parents:
+            remedy = "Declare it in a file of contexts/, or extend `root`."
+            near = nearest(above.text, (ROOT, *parents))
+            problem = UNKNOWN_CONTEXT(
+                above.location, name=above.text, reason="nobody declares it", nearest=near, remedy=remedy
+            )
+            problems.add(problem)
+            loading.without_parent.add(id)
+    return order
+
+
+# ── one after the other ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class _Found:
+    """A context with what is wrong in it, as far as others have to know."""
+
+    faults: Faults
+    faulty: frozenset[str]
+    complete: bool
+
+
+class _Loading:
+    def __init__(
+        self,
+        types: Types,
+        functions: Mapping[str, Function],
+        limits: Limits,
+        sources: Sources,
+        faults: Faults,
+        tables: Mapping[str, Any],
+        problems: Problems,
+    ) -> None:
+        self._types, self._functions, self._limits = types, functions, limits
+        self._sources, self._tables, self._problems = sources, tables, problems
+        self._faults = faults
+        self.shared = frozenset(name for name, each in functions.items() if each.converts)
+        self.defined: dict[str, Context] = {}
+        self.without_parent: set[str] = set()
+        self._found: dict[str, _Found] = {}
+
+    def define_root(self, text: ContextText | None) -> None:
+        scope = self._scope(self._types)
+        root = Context(id=ROOT, types=self._types, functions=MappingProxyType(conversions_of(self._functions, scope)))
+        self.defined[ROOT] = root
+        self._found[ROOT] = _Found(self._faults, self._faults.functions, complete=True)
+        if text is None:
+            return
+        if text.extends is not None:
+            remedy = "Take the line out: everything else extends root."
+            self._problems.add(
+                UNKNOWN_CONTEXT(
+                    text.extends.location,
+                    name=text.extends.text,
+                    reason="root has no parent",
+                    nearest=(),
+                    remedy=remedy,
+                )
+            )
+        for key, _ in text.functions:
+            if key.text in self.shared:
+                first = "a file of functions/"
+                problem = DECLARED_TWICE(key.location, what="The function", name=key.text, first=first)
+                self._problems.add(problem)
+        self._fill(text, root, self._problems, self._found[ROOT])
+
+    def define(self, text: ContextText) -> None:
+        above = text.extends.text if text.extends is not None and text.id not in self.without_parent else ROOT
+        parent = self.defined.get(above) or self.defined[ROOT]
+        inherited = self._found[parent.id]
+        complete = inherited.complete and text.id not in self.without_parent
+        problems = self._problems if complete else Problems()
+        types = self._types_of(text, parent, problems)
+        faults = inherited.faults
+        if text.document is not None and text.id not in self._tables and self._problems.errors:
+            faults = _together(faults, find_faults([text.document], types))
+        own = {each.name for each in text.types} | self._tables.get(text.id, {}).get("types", {}).keys()
+        context = Context(
+            id=text.id, parent=parent, types=types, own=frozenset(own & types.types.keys()), derive=text.derive
+        )
+        self._fill(text, context, problems, _Found(faults, inherited.faulty, complete))
+        if not complete:
+            self._problems.extend(each for each in problems if _innermost(each).code not in _MAY_BE_ABOVE)
+
+    def _types_of(self, text: ContextText, parent: Context, problems: Problems) -> Types:
+        root = self._types
+        if (table := self._tables.get(text.id)) is not None:
+            return Types.from_json(table, above=parent.types, root=root)
+        if not text.types and not text.units:
+            return parent.types
+        found = Problems()
+        types = resolve(text.types, text.units, found, above=parent.types, root=root)
+        faults = self._found[parent.id].faults
+        problems.extend(each for each in found if not faults.explain(each))
+        return types
+
+    def _scope(self, types: Types) -> Scope:
+        functions = callable_functions(self._functions)
+        return Scope(types=types, units=types.units, functions=functions, with_units=False, limits=self._limits)
+
+    def _fill(self, text: ContextText, context: Context, problems: Problems, found: _Found) -> None:
+        """Functions, then mappings, then the rules, which need both."""
+        scope = self._scope(context.types)
+        defined = define_functions(text, context, scope, self._sources, found.faults, problems)
+        context = replace(context, functions=MappingProxyType({**context.functions, **defined.functions}))
+        found.faulty |= defined.faulty
+        mappings = define_mappings(text.maps, context, scope, found.faults, problems)
+        context = replace(context, mappings=mappings)
+        context = replace(context, rules=_rules(text, context, found, problems))
+        self.defined[context.id] = context
+        self._found[context.id] = found
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rules(text: ContextText, context: Context, found: _Found, problems: Problems) -> tuple[Rule, ...]:
+    flat = _flat_direction(text, context, problems) if any(each.direction is None for each in text.rules) else None
+    rules: list[Rule] = []
+    for each in text.rules:
+        known = _check_function(each, context, found, problems)
+        direction = each.direction or flat
+        if direction is None:
+            continue
+        read = Problems()
+        pattern = read_pattern(
+            each.pattern.text, context.types_of(direction), read, each.pattern.locate, root=context.root.types
+        )
+        problems.extend(problem for problem in read if not _follows(problem, found.faults))
+        if pattern is None:
+            continue
+        order = sum(rule.direction is direction for rule in rules)
+        rule = Rule(
+            direction=direction,
+            pattern=pattern,
+            function=each.function.text,
+            context=context.id,
+            order=order,
+            location=each.location,
+        )
+        rules.append(rule)
+        if known:
+            _check_parameter(rule, each, context, problems)
+    return tuple(rules)
+
+
+def _flat_direction(text: ContextText, context: Context, problems: Problems) -> Direction | None:
+    """A flat list means the one direction of the mappings, inherited ones if there are no others."""
+    written = {direction for each in text.maps for direction in (Direction if each.both else (each.direction,))}
+    inherited: set[Direction] = {mapping.direction for mapping in _inherited(context)}
+    directions = written or inherited
+    if len(directions) == 1:
+        return next(iter(directions))
+    reason = "its mappings go both ways" if directions else "it has no mappings"
+    place = next(each.location for each in text.rules if each.direction is None)
+    problems.add(DIRECTION_MISSING(place, context=context.id, reason=reason))
+    return None
+
+
+def _inherited(context: Context) -> Iterable[MappedTo]:
+    return (mapping for each in context.chain for mapping in each.mappings)
+
+
+def _check_function(each: RuleText, context: Context, found: _Found, problems: Problems) -> bool:
+    name = each.function.text
+    if name in (IDENTITY, KEEP) or name in found.faulty or name.lower() in found.faults.functions:
+        return False
+    if context.conversion(name) is not None:
+        return True
+    known = {name for above in context.chain for name in above.functions}
+    near = nearest(name, (*known, IDENTITY))
+    problems.add(UNKNOWN_FUNCTION(each.function.location, name=name, context=context.id, nearest=near))
+    return False
+
+
+def _check_parameter(rule: Rule, each: RuleText, context: Context, problems: Problems) -> None:
+    conversion = context.conversion(rule.function)
+    if conversion is None or is_subtype(rule.pattern.target, conversion.parameter.type):
+        return
+    parameter, type = str(conversion.parameter.type), str(rule.pattern.target)
+    place = each.function.location
+    problems.add(PARAMETER_UNFIT(place, function=rule.function, parameter=parameter, type=type))
+
+
+# ── what follows from what ────────────────────────────────────────────────────────────────────────
+
+
+def _follows(problem: Problem, faults: Faults) -> bool:
+    if problem.code is not PATTERN_UNKNOWN:
+        return faults.explain(problem)
+    name = problem.values["name"]
+    return name in faults.types or any(name in lost for lost in faults.attributes.values())
+
+
+def _innermost(problem: Problem) -> Problem:
+    while problem.cause is not None:
+        problem = problem.cause
+    return problem
+
+
+def _together(one: Faults, other: Faults) -> Faults:
+    lost = {
+        name: one.attributes.get(name, frozenset()) | other.attributes.get(name, frozenset())
+        for name in one.attributes.keys() | other.attributes.keys()
+    }
+    return Faults(
+        types=one.types | other.types,
+        attributes=MappingProxyType(lost),
+        without_unit=one.without_unit | other.without_unit,
+        functions=one.functions,
+    )

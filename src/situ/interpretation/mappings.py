@@ -1,0 +1,218 @@
+"""The mappings of one context: which event type becomes which, and which attributes do not go by name.
+
+The side of root is looked up in root, the other in the context. Whether every attribute of the target gets a value of
+its type is seen when transformations are made; here only that what is written leads somewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MappingProxyType
+
+from situ.catalogue import BAD_MAPPED_ATTRIBUTE, MAPPED_TWICE, UNKNOWN_MAPPED_TYPE
+from situ.documents import Mapping, Node, Scalar, to_data
+from situ.errors import Location, Problem, Problems, SituError, nearest
+from situ.expr.faults import Faults
+from situ.expr.results import check_result
+from situ.expr.scope import Scope, Variable, event_scope
+from situ.expr.spelling import spell
+from situ.interpretation.declare import MappingText, Words
+from situ.interpretation.model import (
+    ROOT,
+    Context,
+    Direction,
+    FromDefault,
+    FromExpression,
+    FromPath,
+    MappedTo,
+    Origin,
+    Path,
+)
+from situ.types.decode import decode
+from situ.types.model import Attribute, ListOf, Struct, plain
+from situ.types.syntax import ROOT_PREFIX
+from situ.types.table import Types
+
+_FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
+
+
+def define_mappings(
+    texts: tuple[MappingText, ...], context: Context, scope: Scope, faults: Faults, problems: Problems
+) -> tuple[MappedTo, ...]:
+    """The mappings a context declares, in both directions; ``both`` is two of them."""
+    defining = _Defining(context, scope, faults, problems)
+    found: list[MappedTo] = []
+    firsts: dict[tuple[Direction, str], MappedTo] = {}
+    for mapping in (mapping for text in texts for mapping in defining.define(text)):
+        counted = replace(mapping, order=len(found))
+        key = (counted.direction, counted.source.name)
+        if (first := firsts.get(key)) is not None:
+            problems.add(
+                MAPPED_TWICE(
+                    counted.location,
+                    source=counted.source.name,
+                    direction=counted.direction.value,
+                    first=str(first.location or "an earlier place"),
+                )
+            )
+        firsts[key] = counted
+        found.append(counted)
+    return tuple(found)
+
+
+class _Defining:
+    def __init__(self, context: Context, scope: Scope, faults: Faults, problems: Problems) -> None:
+        self._context, self._scope = context, scope
+        self._faults, self._problems = faults, problems
+
+    def define(self, text: MappingText) -> Iterator[MappedTo]:
+        direction = text.direction
+        source = self._event(text.source, root_side=direction is Direction.OUT)
+        target = self._event(text.target, root_side=direction is Direction.IN)
+        if source is None or target is None:
+            return
+        attributes = self._attributes(text, source, target)
+        forth = MappedTo(
+            direction=direction,
+            source=source,
+            target=target,
+            attributes=MappingProxyType(attributes),
+            context=self._context.id,
+            location=text.location,
+        )
+        yield forth
+        if text.both:
+            back = {each.path: FromPath(path=path) for path, each in attributes.items() if isinstance(each, FromPath)}
+            yield replace(
+                forth, direction=Direction.IN, source=target, target=source, attributes=MappingProxyType(back)
+            )
+
+    def _event(self, name: Words, *, root_side: bool) -> Struct | None:
+        in_root = root_side or name.text.startswith(ROOT_PREFIX)
+        types = self._context.root.types if in_root else self._context.types
+        wanted = name.text.removeprefix(ROOT_PREFIX)
+        event = types.event(wanted)
+        if event is None and wanted not in self._faults.types:
+            remedy = "Declare it under `events:`; in `out` the source is root's and the target the context's."
+            if types.get(wanted) is not None:
+                remedy = "It is a part of events: declare it under `events:` instead of `types:`, or name an event."
+            side = ROOT if in_root else f"the context {self._context.id}"
+            near = nearest(wanted, types.events)
+            self._problems.add(
+                UNKNOWN_MAPPED_TYPE(name.location, name=name.text, side=side, nearest=near, remedy=remedy)
+            )
+        return event
+
+    # ── attributes ────────────────────────────────────────────────────────────────────────────────
+
+    def _attributes(self, text: MappingText, source: Struct, target: Struct) -> dict[Path, Origin]:
+        found: dict[Path, Origin] = {}
+        for key, node in text.attributes:
+            attribute, fault = attribute_at(target, key.text)
+            if attribute is None:
+                if not self._lost(target, key.text):
+                    self._bad(key.location, key.text, f"the target {fault}", "Name a path of the target type.")
+                continue
+            path = tuple(key.text.split("."))
+            if other := next((each for each in found if each[: len(path)] == path or path[: len(each)] == each), None):
+                reason = f"`{'.'.join(other)}` is mapped already"
+                self._bad(key.location, key.text, reason, "Map a struct as a whole, or attribute by attribute.")
+                continue
+            origin = self._origin(key, node, source, attribute, self._context.types_of(text.direction))
+            if origin is not None and text.both and not isinstance(origin, FromPath):
+                remedy = "Write `in` and `out` as two mappings."
+                self._bad(node.location, key.text, "only a path goes both ways", remedy)
+            elif origin is not None:
+                found[path] = origin
+        return found
+
+    def _origin(self, key: Scalar, node: Node, source: Struct, target: Attribute, types: Types) -> Origin | None:
+        if isinstance(node, Scalar) and isinstance(node.value, str):
+            attribute, fault = attribute_at(source, node.text)
+            if attribute is None:
+                if not self._lost(source, node.text):
+                    self._bad(node.location, key.text, f"the source {fault}", _FORMS)
+                return None
+            return FromPath(path=tuple(node.text.split(".")))
+        if not isinstance(node, Mapping) or len(node.entries) != 1:
+            self._bad(node.location, key.text, "it has another form", _FORMS)
+            return None
+        (form, value), *_ = node.entries
+        if form.text == "expr" and isinstance(value, Scalar) and isinstance(value.value, str):
+            return self._expression(key, value, source, target, types)
+        if form.text == "default":
+            return self._default(key, value, target)
+        self._bad(form.location, key.text, f"`{form.text}` is no form", _FORMS)
+        return None
+
+    def _expression(self, key: Scalar, text: Scalar, source: Struct, target: Attribute, types: Types) -> Origin | None:
+        scope = event_scope(
+            source,
+            types=types,
+            units=self._scope.units,
+            functions=self._scope.functions,
+            limits=self._scope.limits,
+        )
+        result = Variable(type=target.type, unit=target.unit, optional=target.optional)
+        checked = check_result(text.text, scope, result, text.locate)
+        for problem in checked.problems:
+            if self._faults.explain(problem, source):
+                continue
+            if problem.is_error:
+                reason = "its expression cannot be used"
+                self._bad(problem.location, key.text, reason, problem.hint, cause=problem)
+            else:
+                self._problems.add(problem)
+        return None if checked.node is None else FromExpression(text=spell(text.text), node=checked.node)
+
+    def _default(self, key: Scalar, value: Node, target: Attribute) -> Origin | None:
+        try:
+            return FromDefault(value=decode(target.type, to_data(value), extra="reject"))
+        except SituError as error:
+            for cause in error.problems:
+                reason = f"the value does not fit `{target.type}`"
+                self._bad(value.location, key.text, reason, "Write the value as it would stand in an event.", cause)
+            return None
+
+    def _bad(self, place: Location | None, entry: str, reason: str, remedy: str, cause: Problem | None = None) -> None:
+        shown = remedy or "See what the cause says."
+        self._problems.add(BAD_MAPPED_ATTRIBUTE(place, cause=cause, entry=entry or " ", reason=reason, remedy=shown))
+
+    def _lost(self, event: Struct, path: str) -> bool:
+        """Whether the path is not there because of a fault that is reported already."""
+        names = path.split(".")
+        return any(name in self._faults.attributes.get(struct.name, ()) for name in names for struct in _structs(event))
+
+
+def attribute_at(event: Struct, path: str) -> tuple[Attribute | None, str]:
+    """The attribute at a dotted path of structs, or why there is none."""
+    here = event
+    steps = path.split(".")
+    for number, step in enumerate(steps, 1):
+        attribute = here.attribute(step)
+        if attribute is None:
+            near = nearest(step, [each.name for each in here.attributes], 1)
+            return None, f"`{here}` has no `{step}`" + (f", but `{near[0]}`" if near else "")
+        if number == len(steps):
+            return attribute, ""
+        below = plain(attribute.type)
+        if isinstance(below, ListOf):
+            return None, f"has a list at `{step}`, into which no path leads"
+        if not isinstance(below, Struct):
+            return None, f"has a `{attribute.type}` at `{step}`, which has no attributes"
+        here = below
+    return None, "has no such path"
+
+
+def _structs(event: Struct) -> Iterator[Struct]:
+    waiting = [event]
+    seen: set[int] = set()
+    while waiting:
+        struct = waiting.pop()
+        if id(struct) in seen:
+            continue
+        seen.add(id(struct))
+        yield struct
+        waiting.extend(struct.supers)
+        waiting.extend(below for each in struct.attributes if isinstance(below := plain(each.type), Struct))
