@@ -16,58 +16,28 @@ distance, kind and order, and the keys are compared for the target first, then f
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from situ.interpretation.model import KEEP, Pattern, Rule
+from situ.interpretation.model import KEEP, Pattern, Qualifier, Rule
 from situ.interpretation.patterns import Traversal, matches
 from situ.types.model import ListOf, Named, Struct, Type, is_subtype
 
-LevelKey = tuple[float, int, int]
-"""Distance, kind and order: smaller is more specific."""
-Key = tuple[LevelKey, ...]
+# ── where a type stands among its supertypes ──────────────────────────────────────────────────────
 
-ATTRIBUTE, TYPE = 0, 1
-SAYS_NOTHING: LevelKey = (math.inf, 0, 0)
+Standing = Mapping[Type, tuple[int, int]]
+"""For each supertype of a type, itself included: distance and order."""
 
 
-def key(pattern: Pattern, path: Traversal) -> Key:
-    """How specific a pattern is about a place it matches: of the target, of the event, and so on inwards.
-
-    Compare as tuples; the smaller wins.
-    """
-    types = path.types
-    said: list[LevelKey] = [_level(types[-1], pattern.target, _kind(pattern))]
-    if path.steps:
-        if pattern.qualifiers:
-            said.append(_level(path.event, pattern.head, TYPE))
-        said.extend(
-            _level(type, qualifier.type, ATTRIBUTE if qualifier.attribute else TYPE)
-            for type, qualifier in zip(types[1:], pattern.qualifiers[:-1], strict=False)
-        )
-    return (*said, *(SAYS_NOTHING,) * (len(path.steps) + 1 - len(said)))
-
-
-def _kind(pattern: Pattern) -> int:
-    return ATTRIBUTE if pattern.qualifiers and pattern.qualifiers[-1].attribute else TYPE
-
-
-def _level(found: Type, said: Type, kind: int) -> LevelKey:
-    distance, order = standings(found)[said]
-    return distance, kind, order
-
-
-@functools.lru_cache(maxsize=10_000)
-def standings(type: Type) -> Mapping[Type, tuple[int, int]]:
+def standing(type: Type) -> Standing:
     """All types that ``type`` is a subtype of, itself first: the longest chain up to each, and its place on the walk.
 
     The walk goes up depth first, left to right. A type reached twice keeps its first place; leaving out the others
     changes no comparison, because all above it have their places by then.
     """
     if isinstance(type, ListOf):
-        return MappingProxyType({ListOf(above): found for above, found in standings(type.element).items()})
+        return MappingProxyType({ListOf(above): found for above, found in standing(type.element).items()})
     walk: dict[Type, None] = {}
     _walk_up(type, walk)
     distances: dict[Type, int] = {type: 0}
@@ -107,6 +77,47 @@ def _downwards_first(walk: Iterable[Type]) -> list[Type]:
     for each in walk:
         finish(each)
     return list(reversed(done))
+
+
+class Standings:
+    """Remembers the standing of types that are asked for again and again: by identity, and as long as it lives."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Type, Standing]] = {}
+
+    def __call__(self, type: Type) -> Standing:
+        found = self._known.get(id(type))
+        if found is None:
+            found = self._known[id(type)] = type, standing(type)  # the type is held, so its id stays its own
+        return found[1]
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────
+
+LevelKey = tuple[float, int, int]
+"""Distance, kind and order: smaller is more specific."""
+Key = tuple[LevelKey, ...]
+
+ATTRIBUTE, TYPE = 0, 1
+SAYS_NOTHING: LevelKey = (math.inf, 0, 0)
+
+
+def key(pattern: Pattern, path: Traversal, standings: Callable[[Type], Standing] = standing) -> Key:
+    """How specific a pattern is about a place it matches: of the target, of the event, and so on inwards.
+
+    Compare as tuples; the smaller wins. ``standings`` may remember what :func:`standing` gives.
+    """
+    *inner, last = pattern.qualifiers or (Qualifier(type=pattern.head),)
+    said = [_level(last, path.type, standings)]
+    if pattern.qualifiers:
+        said.append(_level(Qualifier(type=pattern.head), path.event, standings))
+        said.extend(_level(each, step.type, standings) for each, step in zip(inner, path.steps, strict=False))
+    return (*said, *(SAYS_NOTHING,) * (len(path.steps) + 1 - len(said)))
+
+
+def _level(said: Qualifier, found: Type, standings: Callable[[Type], Standing]) -> LevelKey:
+    distance, order = standings(found)[said.type]
+    return distance, ATTRIBUTE if said.attribute else TYPE, order
 
 
 # ── ranking ───────────────────────────────────────────────────────────────────────────────────────

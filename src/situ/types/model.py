@@ -92,8 +92,9 @@ class Struct:
     supers: tuple[Struct, ...] = ()
 
     def __hash__(self) -> int:
-        # Not of all below: a struct reached over many ways would be visited once for each of them.
-        return hash((self.name, tuple(attribute.name for attribute in self.attributes)))
+        # Not of all below: a struct reached over many ways would be visited once for each of them. Structs are the
+        # keys of many tables, and one with a name is as good as alone with it: its attributes need no looking at.
+        return hash((self.name, len(self.attributes) if self.name else tuple(each.name for each in self.attributes)))
 
     def __str__(self) -> str:
         if self.name:
