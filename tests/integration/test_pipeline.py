@@ -14,6 +14,7 @@ import pytest
 from situ.errors import SituError
 from situ.event.message import EventKey
 from situ.pipeline.engine import SparkEngine
+from situ.pipeline.source import BusSource
 from situ.subscription.model import Subscription
 from tests.zone import Zone, event, zone
 
@@ -162,3 +163,21 @@ def test_a_damaged_checkpoint_is_refused_with_its_file(spark: SparkSession, tmp_
             SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints").start()
         assert error.value.problems[0].code.code == "N101"
         assert str(newest) in str(error.value)
+
+
+def test_a_job_of_ones_own_reads_the_log_and_publishes_once(spark: SparkSession, tmp_path: Path) -> None:
+    with zone(tmp_path, [ALL]) as at:
+        at.send("press-1", [reading(number, 1.0) for number in range(10)])
+        spark.dataSource.register(BusSource)
+        options = {"address": at.address.to_json(), "content": "events"}
+        events = spark.read.format("situ-bus").options(**options).load()
+        assert sorted(row.seq for row in events.collect()) == list(range(1, 11))
+        messages = events.selectExpr(
+            "'situ.main.root.r1.Reading' AS subject",
+            "to_json(map('Nats-Msg-Id', concat('own-', seq))) AS headers",
+            "CAST(event AS BINARY) AS body",
+        )
+        for _ in range(2):
+            messages.write.format("situ-bus").options(**options).mode("append").save()
+        found = at.messages(at.names.root_stream)
+        assert sorted(json.loads(message.body)["id"] for message in found) == sorted(map(str, range(10)))

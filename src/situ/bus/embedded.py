@@ -55,6 +55,8 @@ logfile_max_num: 4
 authorization {{ token: {token} }}
 jetstream {{ store_dir: {store}, max_mem_store: 67108864, max_file_store: {most} }}
 """
+# What it really needs is a fraction. Without a limit it takes more and more before it looks for what it can use again.
+_MEMORY = "128MiB"
 # Streams reserve what they may grow to; how much there really is, the disk says.
 _MOST = 1024**5
 
@@ -161,6 +163,7 @@ class EmbeddedServer:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
+                env={"GOMEMLIMIT": _MEMORY, **os.environ},
                 # Ctrl-C in a terminal reaches the whole group; the server must outlive what still writes to it.
                 start_new_session=True,
                 preexec_fn=_dies_with_parent(os.getpid()),
