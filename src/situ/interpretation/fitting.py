@@ -1,0 +1,136 @@
+"""Values in the shape that is declared where they go: numbers wide enough, structs with their name and defaults.
+
+A struct that an expression made has no name and its attributes in any order; a value of a subtype says so in ``$type``,
+which it had no need to where it came from. This module knows types and trees, but nothing of rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from situ.expr.coerce import is_number, widen
+from situ.expr.tree import (
+    Case,
+    Coalesce,
+    Each,
+    Field,
+    ForEach,
+    IsNull,
+    Literal,
+    MakeStruct,
+    Node,
+    Read,
+)
+from situ.types.encode import TYPE_KEY
+from situ.types.model import STRING, Attribute, ListOf, Struct, Type, plain
+from situ.types.table import Types
+from situ.units import NO_UNIT, Unit
+
+
+def present(node: Read) -> Read:
+    """The same value, where it is known not to be null."""
+    return replace(node, optional=(False,) * len(node.optional)) if node.nullable else node
+
+
+def attribute_read(of: Node, attribute: Attribute, unit: Unit = NO_UNIT) -> Node:
+    """The attribute of a struct, whatever the struct is."""
+    if isinstance(of, Read):
+        optional = (*of.optional, attribute.nullable)
+        return Read(of.variable, (*of.path, attribute.name), attribute.type, unit, optional, of.trusted)
+    return Field(of, attribute.name, attribute.type, unit, attribute.nullable)
+
+
+def dynamic_type(of: Node) -> Node:
+    return attribute_read(of, Attribute(name=TYPE_KEY, type=STRING, optional=True))
+
+
+def unless_null(node: Node, made: Node, type: Type) -> Node:
+    """What is made of a value, null where there is none."""
+    if not node.nullable:
+        return made
+    return Case(((IsNull(node), Literal(None, type)),), made, type)
+
+
+def made_struct(struct: Struct, fields: tuple[tuple[str, Node], ...], declared: Type) -> MakeStruct:
+    """A value of exactly this struct in a place that is declared so or as one above it."""
+    tag = ((TYPE_KEY, Literal(struct.name, STRING)),) if struct != plain(declared) else ()
+    return MakeStruct((*tag, *fields), struct, sparse=True)
+
+
+def constant(value: Any, type: Type) -> Node:
+    """A value of a type, given as the engines hold it."""
+    bare = plain(type)
+    if value is None or not isinstance(bare, Struct):
+        return Literal(value, type)
+    fields = tuple((each.name, constant(value.get(each.name), each.type)) for each in bare.attributes)
+    return MakeStruct(fields, bare, sparse=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """Gives the results of functions their declared shape. ``types`` are those visible where the values come from."""
+
+    types: Types
+
+    def fit(self, node: Node, given: Type, declared: Type) -> Node:
+        """A value of the type ``given`` where ``declared`` stands; the caller knows that one fits the other."""
+        bare = plain(given)
+        if isinstance(bare, ListOf):
+            wanted = plain(declared)
+            assert isinstance(wanted, ListOf)
+            return self._list(node, bare, wanted)
+        if isinstance(bare, Struct):
+            return self._struct(node, bare, declared)
+        return self._single(node, declared)
+
+    def _single(self, node: Node, declared: Type) -> Node:
+        wanted = plain(declared)
+        return widen(node, wanted) if is_number(wanted) and plain(node.type) != wanted else node
+
+    def _list(self, node: Node, given: ListOf, declared: ListOf) -> Node:
+        if isinstance(node, Literal):
+            return replace(node, type=declared)
+        if isinstance(node, ForEach) and node.kind is Each.TRANSFORM:
+            return replace(node, body=self.fit(node.body, given.element, declared.element), type=declared)
+        if node.type == declared:
+            return node
+        variable = f"element{node.depth}"
+        inner = plain(node.type)
+        element = inner.element if isinstance(inner, ListOf) else given.element
+        read = Read(variable, (), element, NO_UNIT, (True,))
+        body = self.fit(read, given.element, declared.element)
+        return node if body is read else ForEach(Each.TRANSFORM, node, variable, body, declared)
+
+    def _struct(self, node: Node, given: Struct, declared: Type) -> Node:
+        match node:
+            case Literal():
+                return replace(node, type=declared)
+            case MakeStruct(fields=fields):
+                return self._made(dict(fields), given, declared)
+            case Case(arms=arms, otherwise=otherwise):
+                chosen = tuple((condition, self.fit(result, given, declared)) for condition, result in arms)
+                return replace(node, arms=chosen, otherwise=self.fit(otherwise, given, declared), type=declared)
+            case Coalesce(args=args):
+                return replace(node, args=tuple(self.fit(each, given, declared) for each in args), type=declared)
+        found = plain(node.type)
+        assert isinstance(found, Struct)
+        if found.name and found == plain(declared):
+            return node
+        exact = found if found.name else given
+        made = self._made({each.name: attribute_read(node, each) for each in found.attributes}, exact, declared)
+        if found.name and len(self.types.subtypes(found)) > 1:
+            made = Case(((IsNull(dynamic_type(node)), made),), node, declared)
+        return unless_null(node, made, declared)
+
+    def _made(self, fields: dict[str, Node], given: Struct, declared: Type) -> Node:
+        parts = tuple((each.name, self._attribute(fields.get(each.name), each)) for each in given.attributes)
+        return made_struct(given, parts, declared)
+
+    def _attribute(self, part: Node | None, attribute: Attribute) -> Node:
+        if part is None:
+            return constant(attribute.default, attribute.type)
+        fitted = self.fit(part, attribute.type, attribute.type)
+        if attribute.default is None or not fitted.nullable:
+            return fitted
+        return Coalesce((fitted, constant(attribute.default, attribute.type)), attribute.type)

@@ -1,0 +1,173 @@
+"""A transformation taken apart: which step makes which part of the target, and why.
+
+Every step has the expression that does it; that of the outermost is the whole transformation, which engines compile.
+The steps themselves serve people: what a rule did where, and if an event fails, every place that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from situ.expr.interpret import interpret
+from situ.expr.runtime import FAILURES
+from situ.expr.tree import Literal, Node
+from situ.interpretation.model import Conversion, Rule
+from situ.types.model import Struct, Type
+
+COPIED = "copied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value that comes whole from one source: copied, converted by a function, constant, or of an expression.
+
+    ``source`` is the place it comes from. ``copied`` is how it came, with the same type; if rules below had a word in
+    that, ``parts`` tells.
+    """
+
+    node: Node
+    source: str = ""
+    rule: Rule | None = None
+    function: str = COPIED
+    conversion: Conversion | None = None
+    beaten: tuple[Rule, ...] = ()
+    units: str = ""
+    copied: bool = False
+    parts: Step | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A struct that is made of its attributes."""
+
+    node: Node
+    type: Struct
+    fields: tuple[tuple[str, Step], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elements:
+    """A list whose elements are converted, each as ``variable``."""
+
+    node: Node
+    list: Node
+    variable: str
+    element: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What becomes of a value depends on its dynamic type, or on whether it is there: the first that holds."""
+
+    node: Node
+    arms: tuple[tuple[Node, str, Step], ...]
+    """Condition, the dynamic type that it asks for (empty for null), and what becomes of the value."""
+    otherwise: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A value that must not be null: a default stands in, or with none it fails."""
+
+    node: Node
+    of: Step
+    type: Type
+    default: Any = None
+
+
+Step = Value | Record | Elements | Choice | Filled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where one place of the target comes from. ``when`` names the dynamic types for which that holds, if it varies."""
+
+    target: str
+    source: str
+    rule: Rule | None
+    function: str
+    beaten: tuple[Rule, ...] = ()
+    units: str = ""
+    when: str = ""
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A place of the target that one event gives no value for; ``missing``: because there is none, else why."""
+
+    path: str
+    missing: bool
+    type: Type
+    reason: str = ""
+    step: Value | None = None
+
+
+def is_nothing(step: Step) -> bool:
+    return isinstance(step, Value) and isinstance(step.node, Literal) and step.node.value is None
+
+
+def provenance(step: Step, path: str = "", when: tuple[str, ...] = ()) -> Iterator[Provenance]:
+    """Every value of the target, in its order."""
+    match step:
+        case Value(parts=parts):
+            if parts is not None:
+                yield from provenance(parts, path, when)
+            elif not is_nothing(step):
+                yield Provenance(
+                    target=path,
+                    source=step.source,
+                    rule=step.rule,
+                    function=step.function,
+                    beaten=step.beaten,
+                    units=step.units,
+                    when=", ".join(when),
+                    node=step.node,
+                )
+        case Record(fields=fields):
+            for name, part in fields:
+                yield from provenance(part, below(path, name), when)
+        case Elements(element=element):
+            yield from provenance(element, f"{path}[]", when)
+        case Choice(arms=arms, otherwise=otherwise):
+            yield from provenance(otherwise, path, when)
+            for _, dynamic, part in arms:
+                if dynamic:
+                    yield from provenance(part, path, (*when, f"{path or 'event'}: {dynamic}"))
+        case Filled(of=of):
+            yield from provenance(of, path, when)
+        case _:
+            assert_never(step)
+
+
+def faults(step: Step, values: Mapping[str, Any], path: str = "") -> Iterator[Fault]:
+    """Every place that fails for these values, in the order of the target."""
+    match step:
+        case Value(node=node):
+            try:
+                interpret(node, values)
+            except FAILURES as failure:
+                yield Fault(path=path, missing=False, type=node.type, reason=str(failure), step=step)
+        case Record(fields=fields):
+            for name, part in fields:
+                yield from faults(part, values, below(path, name))
+        case Elements():
+            items = interpret(step.list, values)
+            for number, item in enumerate(items if items is not None else ()):
+                yield from faults(step.element, {**values, step.variable: item}, f"{path}[{number}]")
+        case Choice(arms=arms, otherwise=otherwise):
+            chosen = next((part for condition, _, part in arms if interpret(condition, values)), otherwise)
+            yield from faults(chosen, values, path)
+        case Filled(of=of, type=type, default=default):
+            found = list(faults(of, values, path))
+            yield from found
+            if not found and default is None and interpret(of.node, values) is None:
+                yield Fault(path=path, missing=True, type=type)
+        case _:
+            assert_never(step)
+
+
+def below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,212 @@
+"""What becomes of events on the way into a context or out of it: one expression per event type.
+
+A context is compiled from everything that is visible in it, straight to root: how deep it stands costs nothing. A
+transformation is data, an expression over ``event`` and ``data`` whose type is the target's, with where each part comes
+from; both engines compile it, subscriptions are mediated with it, people read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from situ.catalogue import NOT_AVAILABLE, PASSES_UNMAPPED
+from situ.errors import Problems, SituError
+from situ.expr.print import print_expression
+from situ.expr.tree import Node, Read, walk
+from situ.interpretation.build import External
+from situ.interpretation.derive import derived
+from situ.interpretation.mapped import event_steps
+from situ.interpretation.model import Context, Direction, MappedTo
+from situ.interpretation.precedence import standing
+from situ.interpretation.resolution import Rules
+from situ.interpretation.steps import Provenance, Step, Value, provenance
+from situ.interpretation.verify import Verification
+from situ.types.model import ListOf, Named, Struct, Type, is_subtype, plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformation:
+    """How events of type ``source`` become events of type ``target``, in one direction of one version of a context."""
+
+    context: str
+    direction: Direction
+    source: Struct
+    target: Struct
+    step: Step
+    mapping: MappedTo | None = None
+    dropped: tuple[str, ...] = ()
+    """Attributes of the source that have no place in the target."""
+    lossy: bool = False
+    """A function says that it loses something, or digits are rounded away."""
+    externals: Mapping[str, External] = field(default_factory=lambda: MappingProxyType({}))
+    """What the host binds before it evaluates, by the name of the variable."""
+    plan: str = ""
+    """The same for equal transformations only: a hash of everything that decides what comes out."""
+
+    @property
+    def node(self) -> Node:
+        return self.step.node
+
+    @property
+    def places(self) -> tuple[Provenance, ...]:
+        """Where every value of the target comes from."""
+        return tuple(provenance(self.step))
+
+    @property
+    def can_fail(self) -> bool:
+        return self.node.can_fail
+
+    @property
+    def native(self) -> bool:
+        """Whether expressions do it all: no table, nothing remembered, no Python."""
+        return not self.externals
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether events come out as they went in, type and all."""
+        return isinstance(self.step, Value) and self.step.copied and self.source == self.target
+
+    @property
+    def reads_envelope(self) -> bool:
+        return any(isinstance(part, Read) and part.variable == "event" for part in walk(self.node))
+
+
+def transformations(context: Context, direction: Direction, problems: Problems) -> Mapping[str, Transformation]:
+    """The transformations of all event types that have a way, by the name of the source event type.
+
+    What is wrong is reported, all of it; so is which types have no mapping, and whether they pass.
+    """
+    compiled: dict[str, Transformation] = {}
+    compiling = _Compiling(context, direction)
+    for name in sorted(compiling.types.events):
+        event = compiling.types.event(name)
+        if event is None:
+            continue
+        try:
+            made = compiling.transformation(event, problems)
+        except SituError as error:
+            problems.extend(error.problems)
+            continue
+        if made is not None:
+            compiled[name] = made
+    return MappingProxyType(compiled)
+
+
+def mapping_for(event: Struct, mappings: Mapping[Struct, MappedTo]) -> MappedTo | None:
+    """The mapping whose source is nearest to the type of the event."""
+    above = [(standing(event)[source], mapping) for source, mapping in mappings.items() if is_subtype(event, source)]
+    return min(above, key=lambda found: found[0])[1] if above else None
+
+
+def mappings_in_force(context: Context, direction: Direction) -> Mapping[Struct, MappedTo]:
+    """By source type: of the nearest context, there the last."""
+    found: dict[Struct, MappedTo] = {}
+    for each in reversed(list(context.chain)):
+        found.update({mapping.source: mapping for mapping in each.mappings if mapping.direction is direction})
+    return found
+
+
+class _Compiling:
+    """What all event types of a context and direction share."""
+
+    def __init__(self, context: Context, direction: Direction) -> None:
+        self.context, self.direction = context, direction
+        self.types, self.targets = context.types_of(direction), context.targets_of(direction)
+        self.rules = Rules.of(context, direction)
+        self.mappings = mappings_in_force(context, direction)
+
+    def transformation(self, event: Struct, problems: Problems) -> Transformation | None:
+        mapping = mapping_for(event, self.mappings)
+        if mapping is None:
+            return self._unmapped(event, problems)
+        found = Verification(source=event, target=mapping.target, where=mapping.location)
+        made = self._made(found, mapping)
+        problems.extend(found.problems)
+        return made
+
+    def _made(self, found: Verification, mapping: MappedTo | None) -> Transformation | None:
+        step, externals = event_steps(self.context, self.direction, self.rules, mapping, found)
+        if step is None or found.failed:
+            return None
+        return Transformation(
+            context=self.context.name,
+            direction=self.direction,
+            source=found.source,
+            target=found.target,
+            step=step,
+            mapping=mapping,
+            dropped=tuple(found.dropped),
+            lossy=found.lossy,
+            externals=MappingProxyType(dict(externals)),
+            plan=_plan(self.context, self.direction, found, step),
+        )
+
+    def _unmapped(self, event: Struct, problems: Problems) -> Transformation | None:
+        """Passes under its own type if both sides see the same and no rule changes what an attribute is.
+
+        In a context that derives types, what rules change becomes a type of its own name that has what they give, and
+        on the way in that one becomes the original again.
+        """
+        if self.targets.event(event.name) != event:
+            other = "another type has that name there" if self.targets.get(event.name) else "it is not known there"
+            self._not_available(event, f"it has no mapping, and {other}", problems)
+            return None
+        source, target = event, event
+        if self.context.derive and self.direction is Direction.OUT:
+            target = derived(event, self.context, self.rules)
+        elif self.context.derive:
+            source = derived(event, self.context, Rules.of(self.context, Direction.OUT))
+        found = Verification(source=source, target=target)
+        made = self._made(found, None)
+        if made is None:
+            reason = "; ".join(problem.message.removesuffix(".") for problem in found.problems.errors)
+            self._not_available(event, f"it has no mapping, and {reason}", problems)
+            return None
+        problems.extend(found.problems)
+        if self.context.parent is not None and source == target:
+            direction = self.direction.value
+            problems.add(PASSES_UNMAPPED(type=event.name, context=self.context.id, direction=direction))
+        return made
+
+    def _not_available(self, event: Struct, reason: str, problems: Problems) -> None:
+        direction = self.direction.value
+        problems.add(NOT_AVAILABLE(type=event.name, context=self.context.id, direction=direction, reason=reason))
+
+
+# ── plan id ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plan(context: Context, direction: Direction, found: Verification, step: Step) -> str:
+    seen: dict[str, str] = {}
+    for type in (found.source, found.target):
+        _describe(type, seen)
+    parts = [context.name, direction.value, found.source.name, found.target.name]
+    parts.extend(f"{name}={text}" for name, text in sorted(seen.items()))
+    parts.extend(_described(step))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _described(step: Step) -> Iterator[str]:
+    yield print_expression(step.node)
+    for each in provenance(step):
+        yield f"{each.target} {each.source} {each.rule} {each.function}"
+
+
+def _describe(type: Type, seen: dict[str, str]) -> None:
+    bare = plain(type)
+    if isinstance(bare, ListOf):
+        return _describe(bare.element, seen)
+    if not isinstance(bare, Struct) or bare.name in seen:
+        return None
+    shown = (f"{a.name}:{_basis(a.type)} {a.unit} {a.optional} {a.default!r}" for a in bare.attributes)
+    seen[bare.name] = ";".join(shown)
+    for attribute in bare.attributes:
+        _describe(attribute.type, seen)
+    return None
+
+
+def _basis(type: Type) -> str:
+    return f"{type}({type.base})" if isinstance(type, Named) else str(type)
