@@ -51,7 +51,8 @@ LOGISTICS = {
         extends: root
         types:
           LatLonPosition: {lat: double deg, lon: double deg}
-          USAddress: {firstName: string, lastName: string, street: optional string, number: optional string, zip: optional string}
+          USAddress: {firstName: string, lastName: string, street: optional string, number: optional string,
+            zip: optional string}
         events:
           CustomerProductStatusEvent: {productId: string, pos: LatLonPosition, price: Money USD, dynamicCost: Money EUR}
           PositionUpdate: {coordinates: Coordinates, distanceRemaining: double yd, destAddress: USAddress}
@@ -68,8 +69,10 @@ LOGISTICS = {
             - UniversalAddress -> to_us_address
             - LogInfo.UniversalAddress -> identity
         functions:
-          to_us_address: UniversalAddress -> USAddress = struct(value.firstName AS firstName, value.lastName AS lastName,
-            kv(value.specifics, 'street') AS street, kv(value.specifics, 'number') AS number, kv(value.specifics, 'zip') AS zip)
+          to_us_address: UniversalAddress -> USAddress = struct(
+            value.firstName AS firstName, value.lastName AS lastName,
+            kv(value.specifics, 'street') AS street, kv(value.specifics, 'number') AS number,
+            kv(value.specifics, 'zip') AS zip)
           to_dollars:
             signature: Money EUR -> Money USD
             time: event
@@ -78,7 +81,8 @@ LOGISTICS = {
           to_latlon:
             signature: Position -> LatLonPosition
             key: event.source
-            state: {ref: {event: TruckPosition, key: truck, keep: {lat: lat, lon: lon}, history: 10 min, ttl: 24 h, max_keys: 50000}}
+            state: {ref: {event: TruckPosition, key: truck, keep: {lat: lat, lon: lon},
+              history: 10 min, ttl: 24 h, max_keys: 50000}}
             missing: hold 5 s
             expr: struct(ref.lat + value.y / 111320 AS lat, ref.lon + value.x / (111320 * cos(radians(ref.lat))) AS lon)
         """,
@@ -86,7 +90,8 @@ LOGISTICS = {
         context: europe
         extends: root
         types:
-          EuAddress: {firstName: string, lastName: string, street: optional string, number: optional string, postcode: optional string}
+          EuAddress: {firstName: string, lastName: string, street: optional string, number: optional string,
+            postcode: optional string}
         events:
           PositionUpdate: {coordinates: Coordinates, distanceRemaining: double km, destAddress: EuAddress}
         maps:
@@ -95,10 +100,14 @@ LOGISTICS = {
           out: [UniversalAddress -> to_eu_address]
           in: [EuAddress -> from_eu_address]
         functions:
-          to_eu_address: UniversalAddress -> EuAddress = struct(value.firstName AS firstName, value.lastName AS lastName,
-            kv(value.specifics, 'street') AS street, kv(value.specifics, 'number') AS number, kv(value.specifics, 'zip') AS postcode)
-          from_eu_address: EuAddress -> UniversalAddress = struct(value.firstName AS firstName, value.lastName AS lastName,
-            'street=' || coalesce(value.street, '') || ';number=' || coalesce(value.number, '') || ';zip=' || coalesce(value.postcode, '') AS specifics)
+          to_eu_address: UniversalAddress -> EuAddress = struct(
+            value.firstName AS firstName, value.lastName AS lastName,
+            kv(value.specifics, 'street') AS street, kv(value.specifics, 'number') AS number,
+            kv(value.specifics, 'zip') AS postcode)
+          from_eu_address: EuAddress -> UniversalAddress = struct(
+            value.firstName AS firstName, value.lastName AS lastName,
+            'street=' || coalesce(value.street, '') || ';number=' || coalesce(value.number, '')
+            || ';zip=' || coalesce(value.postcode, '') AS specifics)
         """,
     "contexts/german.yaml": """\
         context: german

@@ -28,7 +28,7 @@ from situ.interpretation.patterns import print_pattern
 from situ.quantities import format_duration
 from situ.types.encode import encode
 from situ.types.model import Struct, Type, plain
-from situ.types.syntax import ROOT_PREFIX
+from situ.types.syntax import ROOT_PREFIX, format_head
 from situ.types.table import Types
 
 
@@ -53,13 +53,32 @@ def context_as_json(context: Context, shared: Collection[str] = ()) -> dict[str,
 
 
 def as_file(id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The same in the form of a file of ``contexts/``; without its types, units and events."""
+    """The same as a file of ``contexts/`` declares it; the order of keys counts."""
     result: dict[str, Any] = {"context": id}
-    result.update((key, body[key]) for key in ("extends", "derive", "maps", "rules") if key in body)
+    result.update((key, body[key]) for key in ("extends", "derive", "units") if key in body)
+    events = body.get("events", ())
+    for section, wanted in (("types", False), ("events", True)):
+        types = {name: each for name, each in body.get("types", {}).items() if (name in events) is wanted}
+        if types:
+            result[section] = dict(_type_as_file(name, each) for name, each in types.items())
+    result.update((key, body[key]) for key in ("maps", "rules") if key in body)
     functions = [dict(each) for each in body.get("functions", ())]
     if functions:
         result["functions"] = {each.pop("name"): each for each in functions}
     return result
+
+
+def _type_as_file(name: str, body: Mapping[str, Any]) -> tuple[str, Any]:
+    above = (body["base"],) if "base" in body else tuple(body.get("supers", ()))
+    attributes = {each["name"]: _attribute_as_file(each) for each in body.get("attributes", ())}
+    return format_head(name, above), attributes
+
+
+def _attribute_as_file(body: Mapping[str, Any]) -> Any:
+    if "default" in body:
+        return {key: value for key, value in body.items() if key != "name"}
+    words = ["optional"] if body.get("optional") else []
+    return " ".join([*words, body["type"], *([body["unit"]] if "unit" in body else ())])
 
 
 # ── rules and mappings ────────────────────────────────────────────────────────────────────────────

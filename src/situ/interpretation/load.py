@@ -29,6 +29,7 @@ from situ.catalogue import (
     UNKNOWN_UNIT,
 )
 from situ.documents import Document, parse_json
+from situ.documents import Limits as DocumentLimits
 from situ.errors import Problem, Problems, nearest
 from situ.expr.definitions import Function, callable_functions
 from situ.expr.faults import NO_FAULTS, Faults, find_faults
@@ -46,6 +47,9 @@ from situ.types.model import is_subtype
 from situ.types.order import dependency_order
 from situ.types.resolve import resolve
 from situ.types.table import Types
+
+_LIMITS = DocumentLimits(size=256 * 1024 * 1024, nodes=20_000_000)
+"""What was let in before is read back, however large it is."""
 
 NO_SOURCES: Sources = MappingProxyType({})
 
@@ -85,13 +89,9 @@ def define_contexts(
     limits: Limits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
     sources: Sources = NO_SOURCES,
-    tables: Mapping[str, Any] = MappingProxyType({}),
 ) -> Contexts:
-    """The contexts of these declarations, with what was found wrong before in ``faults``.
-
-    ``tables`` are types in their JSON form, for contexts whose declarations have none.
-    """
-    loading = _Loading(types, functions, limits, sources, faults, tables, problems)
+    """The contexts of these declarations; ``faults`` are those found before, in what is given."""
+    loading = _Loading(types, functions, limits, sources, faults, problems)
     root = declared.get(ROOT)
     loading.define_root(root)
     for id in _in_order(declared, loading, problems):
@@ -110,16 +110,16 @@ def contexts_from_json(
     if not isinstance(value, dict) or not all(isinstance(body, dict) for body in value.values()):
         raise ValueError(f"these are no contexts: {value!r}")
     problems = Problems()
-    documents = [parse_json(json.dumps(as_file(id, body)), id) for id, body in value.items()]
-    declared = declare_contexts(documents, problems)
-    tables = {
-        id: {"types": body.get("types", {}), "events": body.get("events", []), "units": body.get("units", {})}
-        for id, body in value.items()
-    }
-    contexts = define_contexts(declared, types, functions, problems, limits=limits, sources=sources, tables=tables)
+    documents = [context_document(id, body, id) for id, body in value.items()]
+    contexts = load_contexts(documents, types, functions, problems, limits=limits, sources=sources)
     if problems.errors:
         raise ValueError("; ".join(map(str, problems.errors)))
     return contexts
+
+
+def context_document(id: str, body: Mapping[str, Any], file: str) -> Document:
+    """The document that declares a context again, of which this is the canonical form."""
+    return parse_json(json.dumps(as_file(id, body), ensure_ascii=False, indent=1), file, _LIMITS)
 
 
 # ── in which order ────────────────────────────────────────────────────────────────────────────────
@@ -167,11 +167,10 @@ class _Loading:
         limits: Limits,
         sources: Sources,
         faults: Faults,
-        tables: Mapping[str, Any],
         problems: Problems,
     ) -> None:
         self._types, self._functions, self._limits = types, functions, limits
-        self._sources, self._tables, self._problems = sources, tables, problems
+        self._sources, self._problems = sources, problems
         self._faults = faults
         self.shared = frozenset(name for name, each in functions.items() if each.converts)
         self.defined: dict[str, Context] = {}
@@ -211,9 +210,9 @@ class _Loading:
         problems = self._problems if complete else Problems()
         types = self._types_of(text, parent, problems)
         faults = inherited.faults
-        if text.document is not None and text.id not in self._tables and self._problems.errors:
+        if text.document is not None and self._problems.errors:
             faults = _together(faults, find_faults([text.document], types))
-        own = {each.name for each in text.types} | self._tables.get(text.id, {}).get("types", {}).keys()
+        own = {each.name for each in text.types}
         context = Context(
             id=text.id, parent=parent, types=types, own=frozenset(own & types.types.keys()), derive=text.derive
         )
@@ -222,13 +221,10 @@ class _Loading:
             self._problems.extend(each for each in problems if _innermost(each).code not in _MAY_BE_ABOVE)
 
     def _types_of(self, text: ContextText, parent: Context, problems: Problems) -> Types:
-        root = self._types
-        if (table := self._tables.get(text.id)) is not None:
-            return Types.from_json(table, above=parent.types, root=root)
         if not text.types and not text.units:
             return parent.types
         found = Problems()
-        types = resolve(text.types, text.units, found, above=parent.types, root=root)
+        types = resolve(text.types, text.units, found, above=parent.types, root=self._types)
         faults = self._found[parent.id].faults
         problems.extend(each for each in found if not faults.explain(each))
         return types

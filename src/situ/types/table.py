@@ -119,16 +119,11 @@ class Types:
         }
 
     @classmethod
-    def from_json(cls, value: Any, above: Types | None = None, root: Types | None = None) -> Types:
-        """The table that :meth:`as_json` gave, or :meth:`own_as_json` below others; ValueError for anything else."""
+    def from_json(cls, value: Any) -> Types:
+        """The table that :meth:`as_json` gave; ValueError for what it cannot have given."""
         try:
-            units = Units({**(above.units.labels if above is not None else {}), **value["units"]})
-            visible = seen_below(above, root, value["types"])
-            types = _build(value["types"], units, visible)
-            events = frozenset(value["events"])
-            if above is not None:
-                events |= above.events - value["types"].keys()
-            return cls(types=without_root(types), events=events, units=units)
+            units = Units(value["units"])
+            return cls(types=_build(value["types"], units), events=frozenset(value["events"]), units=units)
         except (KeyError, TypeError, AttributeError, UnknownUnit, SituError) as error:
             raise ValueError(f"this is no table of types: {error!r}") from error
 
@@ -186,10 +181,8 @@ def _attribute_as_json(attribute: Attribute, visible: Types) -> dict[str, Any]:
     return result
 
 
-def _build(
-    declarations: Mapping[str, Any], units: Units, visible: Mapping[str, Named | Struct]
-) -> dict[str, Named | Struct]:
-    types = dict(visible)
+def _build(declarations: Mapping[str, Any], units: Units) -> dict[str, Named | Struct]:
+    types = seen_below(None, None, declarations)
     order, circles = dependency_order({name: _names_in(body) for name, body in declarations.items()})
     if circles:
         raise ValueError(f"this is no table of types: {circles[0]}")
