@@ -15,12 +15,25 @@ from typing import Any
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
 
+ROOT = "root"
+"""The context of a client that names none: the terms of the project itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Whoever publishes or subscribes, under one name."""
+    """Whoever publishes or subscribes, under one name, in the terms of its context."""
 
     name: str
+    context: str = ROOT
+
+    def as_json(self) -> dict[str, Any]:
+        return {} if self.context == ROOT else {"context": self.context}
+
+    @classmethod
+    def from_json(cls, name: str, value: Mapping[str, Any]) -> Client:
+        if not NAME.fullmatch(name) or value.keys() - {"context"}:
+            raise ValueError(f"{name!r} is no client of this release")
+        return cls(name=name, context=_text(value.get("context", ROOT)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +61,8 @@ class Advertisement:
 class Subscription:
     """A client's statement of which events it wants: those of these types and their subtypes that ``where`` is true of.
 
-    An empty ``where`` wants all of them. ``types`` are in the order of their names.
+    An empty ``where`` wants all of them. ``types`` are in the order of their names. Types and filter are in the terms
+    of ``context``, and so are the events that are delivered.
     """
 
     client: str
@@ -56,6 +70,7 @@ class Subscription:
     types: tuple[str, ...]
     where: str = ""
     durable: bool = False
+    context: str = ROOT
 
     @property
     def id(self) -> str:
@@ -67,6 +82,8 @@ class Subscription:
             result["where"] = self.where
         if self.durable:
             result["durable"] = True
+        if self.context != ROOT:
+            result["context"] = self.context
         return result
 
     @classmethod
@@ -81,6 +98,7 @@ class Subscription:
             types=tuple(_text(type) for type in value["types"]),
             where=_text(value.get("where", "")),
             durable=durable,
+            context=_text(value.get("context", ROOT)),
         )
 
 

@@ -22,7 +22,7 @@ from situ.subscription.model import Subscription
 from situ.subscription.reading import data_reader, read_envelope
 from situ.subscription.targets import NOBODY, Targets, merge
 from situ.subscription.type_index import TypeIndex
-from situ.subscription.wanted import Group, Meaning, Wanted
+from situ.subscription.wanted import Group, Meaning, Mediator, Wanted
 from situ.types.model import Struct, supertypes
 from situ.types.table import Types
 
@@ -47,10 +47,14 @@ def compile_routing(
     functions: Mapping[str, Definition],
     subscriptions: Mapping[str, Subscription],
     limits: Limits = DEFAULT_LIMITS,
+    mediator: Mediator | None = None,
     previous: Routing | None = None,
 ) -> Routing:
-    """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown."""
-    meaning = Meaning(types, functions, limits)
+    """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown.
+
+    Without a mediator all subscriptions are taken to be in the terms of the zone itself.
+    """
+    meaning = Meaning(types, functions, limits, mediator)
     if previous is None or previous.wanted.meaning != meaning:
         return Routing(Wanted(meaning).changed(subscriptions).wanted, {})
     return previous.changed(subscriptions)
@@ -138,7 +142,7 @@ class Routing:
         """The filters of a subscription that events of this type must pass, one of them; none if it is to others."""
         wanted = self.wanted.subscriptions[subscription]
         above = self._above(type)
-        return [self.wanted.filter(wanted, each) for each in wanted.types if each in above]
+        return [self.wanted.filter(wanted, each) for each in self.wanted.meaning.conditions(wanted) if each in above]
 
     def found_by(self, subscription: str, row: Row) -> tuple[str, ...]:
         """By what events like this one find the filters of a subscription, in words."""

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from situ.expr.spelling import spell
-from situ.subscription.model import Subscription
+from situ.subscription.model import ROOT, Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,18 @@ NOBODY = Targets()
 
 
 @lru_cache(maxsize=200_000)
-def group_id(types: tuple[str, ...], where: str) -> str:
+def group_id(types: tuple[str, ...], where: str, context: str = ROOT) -> str:
     """The id of the group of durable subscriptions to these types with this filter, the same in every process."""
-    content = {"types": sorted(types), "where": spell(where)}
+    content: dict[str, Any] = {"types": sorted(types), "where": spell(where)}
+    if context != ROOT:
+        content["context"] = context
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def group_of(subscription: Subscription) -> str:
     """The delivery group of a durable subscription."""
-    return group_id(subscription.types, subscription.where)
+    return group_id(subscription.types, subscription.where, subscription.context)
 
 
 def targets_of(subscriptions: Iterable[Subscription]) -> Targets:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from situ.catalogue import TYPE_NOT_AVAILABLE
 from situ.errors import SituError
@@ -16,12 +17,13 @@ from situ.expr.spelling import spell
 from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.subscription.filter import Filter, read_filter
-from situ.subscription.model import Subscription
+from situ.subscription.model import ROOT, Subscription
 from situ.subscription.shapes import Shapes
 from situ.subscription.targets import Targets, group_of, targets_of
 from situ.types.table import Types
 
 _SPARE_TEXTS = 1000
+_MOST_MEDIATED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,15 @@ class Group:
     types: tuple[str, ...]
     where: str
     subscriptions: tuple[str, ...]
+    context: str = ROOT
+    """In whose terms the events are delivered."""
+
+
+class Mediator(Protocol):
+    """Says what a subscription in the terms of a context asks of events of this zone. Equal ones say the same."""
+
+    def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
+        """Event type → the condition on events of this type and those below it; ``SituError`` if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +52,22 @@ class Meaning:
     types: Types
     functions: Mapping[str, Definition]
     limits: Limits
+    mediator: Mediator | None = None
     texts: dict[tuple[str, str], Node] = field(default_factory=dict, compare=False)
     shapes: Shapes = field(default_factory=Shapes, compare=False)
+    mediated: dict[tuple[str, tuple[str, ...], str], Mapping[str, Node]] = field(default_factory=dict, compare=False)
+
+    def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
+        """What a subscription asks of events, by their types."""
+        if subscription.context == ROOT or self.mediator is None:
+            return {type: self.node(subscription, type) for type in subscription.types}
+        key = (subscription.context, subscription.types, subscription.where)
+        found = self.mediated.get(key)
+        if found is None:
+            if len(self.mediated) >= _MOST_MEDIATED:
+                self.mediated.clear()
+            found = self.mediated[key] = self.mediator.conditions(subscription)
+        return found
 
     def node(self, subscription: Subscription, type: str) -> Node:
         """The condition of a subscription on events of one of its types."""
@@ -81,7 +106,7 @@ class Wanted:
     groups: Mapping[str, Group] = field(default_factory=dict)
 
     def filter(self, subscription: Subscription, type: str) -> Filter:
-        return self.filters[type, self.meaning.node(subscription, type)]
+        return self.filters[type, self.meaning.conditions(subscription)[type]]
 
     def changed(self, subscriptions: Mapping[str, Subscription]) -> Change:
         """What is wanted if these are all subscriptions."""
@@ -96,8 +121,7 @@ class Wanted:
         filters, members, targets = dict(self.filters), dict(self.members), dict(self.targets)
         touched: dict[Filter, dict[str, Subscription]] = {}
 
-        def hanging(each: Subscription, type: str) -> dict[str, Subscription]:
-            key = (type, self.meaning.node(each, type))
+        def hanging(key: tuple[str, Node]) -> dict[str, Subscription]:
             found = filters.get(key)
             if found is None:
                 found = filters[key] = Filter(*key)
@@ -106,11 +130,11 @@ class Wanted:
             return touched[found]
 
         for each in gone:
-            for type in each.types:
-                hanging(each, type).pop(each.id)
+            for key in self.meaning.conditions(each).items():
+                hanging(key).pop(each.id)
         for each in come:
-            for type in each.types:
-                hanging(each, type)[each.id] = each
+            for key in self.meaning.conditions(each).items():
+                hanging(key)[each.id] = each
         added = tuple(each for each, left in touched.items() if left and each not in members)
         removed = tuple(each for each, left in touched.items() if not left and each in members)
         for each_filter, left in touched.items():
@@ -164,6 +188,7 @@ class Wanted:
                     types=tuple(sorted(example.types)),
                     where=spell(example.where),
                     subscriptions=tuple(sorted(members)),
+                    context=example.context,
                 )
             else:
                 groups.pop(id, None)
