@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
@@ -98,9 +99,10 @@ def _memory_variants(bench: Bench) -> list[Variant]:
 
 def _collect(pid: int) -> None:
     """Have Java look for garbage thoroughly, as it would by itself when its heap is full."""
-    for process in psutil.Process(pid).children(recursive=True):
-        if process.name() == "java":
-            subprocess.run(["jcmd", str(process.pid), "GC.run"], check=True, capture_output=True)
+    for process in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):  # a worker that was not needed any more
+            if process.name() == "java":
+                subprocess.run(["jcmd", str(process.pid), "GC.run"], check=True, capture_output=True)
 
 
 def _heap(log: str, began: float, seconds: float) -> list[tuple[float, float]]:
