@@ -23,6 +23,7 @@ PREFIXES = {
     "R": ("Routers and clients", "What a router answers a client, and what the client library says by itself."),
     "B": ("Bus", "What carries events between processes: the server, its streams, connections, the lock of a run."),
     "D": ("Registry and deployment", "What is declared, how it is stored, and its snapshots."),
+    "S": ("Sources", "Tables that others keep: what is declared under `sources/`, and what was read."),
     "N": ("Engines", "What executes a deployment."),
 }
 

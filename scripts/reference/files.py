@@ -28,6 +28,8 @@ ABOUT = {
     "[Types](../concepts/types.md) explains them.",
     "functions": "Functions of the project, which filters and other functions can call, and conversions. "
     "[How to add a function](../howto/add-a-function.md).",
+    "sources": "Tables that others keep and that are looked up in. A source is one of `csv`, `parquet` and `sql`. "
+    "[How to look up in tables](../howto/look-up-in-tables.md).",
     "clients": "Who publishes what, and who asks for what. [How to write a filter](../howto/write-a-filter.md).",
 }
 
@@ -53,6 +55,20 @@ functions:
     signature: "(price: double EUR, count: int) -> double EUR"
     expr: "price * count"
   to_yards: "double m -> double yd = value / 0.9144"    # a conversion: of one value, in plain numbers""",
+    "sources": """\
+version: 1
+pull:
+  persons: {csv: people.csv, columns: {nr: PersonId, role: optional string}, key: nr}
+  rates:
+    parquet: data/rates.parquet
+    columns: {base: string, quote: string, rate: double, valid_from: timestamp}
+    key: [base, quote]
+    as_of: valid_from
+  badges:
+    sql: "SELECT tag, person FROM badges WHERE active"
+    url: "${PEOPLE_DB}"
+    columns: {tag: string, person: PersonId}
+    max_age: 1 min""",
     "clients": """\
 version: 1
 clients:
@@ -88,6 +104,8 @@ _NAMED = {
     "TYPE": "ATTRIBUTE",
     "units": "UNIT",
     "functions": "FUNCTION",
+    "pull": "SOURCE",
+    "columns": "ATTRIBUTE",
     "clients": "CLIENT",
     "conf": "SETTING",
 }

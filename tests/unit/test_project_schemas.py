@@ -21,7 +21,13 @@ from tests.unit.test_deployment import FILES
 from tests.unit.test_settings import DOCUMENTED
 
 SCHEMAS = schemas()
-FOLDERS = {"situ": "situ.yaml", "types": "types/a.yaml", "functions": "functions/a.yaml", "clients": "clients/a.yaml"}
+FOLDERS = {
+    "situ": "situ.yaml",
+    "types": "types/a.yaml",
+    "functions": "functions/a.yaml",
+    "sources": "sources/a.yaml",
+    "clients": "clients/a.yaml",
+}
 
 
 def complaints(kind: str, text: str) -> list[str]:
@@ -57,6 +63,9 @@ def test_the_example_and_the_reference_are_valid() -> None:
         ("types", "version: 1\ntypes:\nevents: {A(B): }\nunits: {EUR: currency}\n"),
         ("types", "types: {A: {x: {type: [B], unit: m, optional: true, default: {y: 1}}, z: [A]}}\n"),
         ("functions", "functions: {f: 'a -> b = c', g: {signature: a -> b, expr: c}}\n"),
+        ("sources", "pull:\n"),
+        ("sources", "pull: {s: {csv: a, columns: {a: int, b: {type: int, default: 1}}, key: a, max_age: 1 min}}\n"),
+        ("sources", "pull: {s: {sql: t, url: '${DB}', columns: {a: string, t: date}, key: [a], as_of: t}}\n"),
         ("clients", "clients: {a: , b: {}, c: {subscriptions: {s: {types: [A], where: x, durable: false}}}}\n"),
     ],
 )
@@ -84,6 +93,14 @@ def test_forms_that_are_accepted(kind: str, text: str) -> None:
         ("functions", "functions: {f: {signature: a -> b}}\n"),
         ("functions", "functions: {f: {signature: a -> b, expr: c, time: now}}\n"),
         ("functions", "functions: {f: value * 2}\n"),
+        ("sources", "push: {}\n"),
+        ("sources", "pull: {s: {columns: {a: int}}}\n"),
+        ("sources", "pull: {s: {csv: a, parquet: b, columns: {a: int}}}\n"),
+        ("sources", "pull: {s: {csv: a}}\n"),
+        ("sources", "pull: {s: {csv: a, columns: {}}}\n"),
+        ("sources", "pull: {s: {csv: a, columns: {a: int}, key: []}}\n"),
+        ("sources", "pull: {s: {csv: a, columns: {a: int}, max_age: 5}}\n"),
+        ("sources", "pull: {1s: {csv: a, columns: {a: int}}}\n"),
         ("clients", "clients: {a b: {}}\n"),
         ("clients", "clients: {a: {context: us}}\n"),
         ("clients", "clients: {a: {subscriptions: {s: {where: x}}}}\n"),
@@ -103,6 +120,7 @@ def test_every_key_of_a_schema_is_known_to_the_loader_and_the_other_way_round(tm
         "situ": ("zzz: 1", SCHEMAS["situ"]),
         "types": ("zzz: 1", SCHEMAS["types"]),
         "functions": ("functions: {f: {zzz: 1}}", _below(SCHEMAS["functions"], "functions", 1)),
+        "sources": ("pull: {s: {zzz: 1}}", _below(SCHEMAS["sources"], "pull")),
         "clients": ("clients: {a: {zzz: 1}}", _below(SCHEMAS["clients"], "clients")),
     }
     for kind, (text, schema) in sections.items():

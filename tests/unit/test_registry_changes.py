@@ -212,6 +212,7 @@ class TestSingle:
             ("type", "Place", "types: {Place: {level: double floor, at: Position}}"),
             ("event", "Low", "events: {Low(Level): {place: Place}}"),
             ("function", "low", "functions: {low: '(l: double %) -> boolean = l < 5 % AND NOT high(l)'}"),
+            ("source", "places", "pull: {places: {csv: places.csv, columns: {id: string, at: Place}, key: id}}"),
             ("client", "desk", "clients: {desk: {}}"),
             ("advertisement", "desk/lows", "clients: {desk: {advertisements: {lows: {type: Low}}}}"),
             ("subscription", "desk/low", "clients: {desk: {subscriptions: {low: {types: [Low], where: low(level)}}}}"),
@@ -233,6 +234,29 @@ class TestSingle:
         proposal, _ = propose_altered(state, key("function", "low"), new)
         assert moved(proposal) == {"function low": "api"}
         assert following(state, proposal).deployment.functions["low"].text == "l < 6 %"
+
+    def test_a_source_is_checked_against_the_types_in_force(self) -> None:
+        state = self.add("type", "Place", "types: {Place: {at: Position}}")
+        state = self.add("source", "places", "pull: {places: {csv: p.csv, columns: {at: Place}}}", state)
+        with pytest.raises(SituError) as refused:
+            propose_removed(state, key("type", "Place"))
+        assert codes(refused.value.problems) == ["INT101"]
+        with pytest.raises(SituError) as refused:
+            self.add("source", "more", "pull: {more: {csv: p.csv, columns: {at: Plaice}}}", state)
+        assert codes(refused.value.problems) == ["INT101"]
+        new = document("pull: {places: {csv: q.csv, columns: {at: Place}, max_age: 1 h}}")
+        proposal, _ = propose_altered(state, key("source", "places"), new)
+        assert moved(proposal) == {"source places": "api"}
+        assert following(state, proposal).deployment.sources["places"].place == "q.csv"
+
+    def test_sources_of_others_stay_beside_those_of_the_folder(self) -> None:
+        state = self.add("source", "places", "pull: {places: {csv: p.csv, columns: {at: Position}}}")
+        after = following(state, propose_folder(state, changed("clients/c.yaml", "tank-1", "tank-2"), {}))
+        assert list(after.deployment.sources) == ["places"]
+        gone = {**FILES, "types/a.yaml": "events: {Level: {tank: string, level: double %}}"}
+        with pytest.raises(SituError) as refused:
+            propose_folder(state, deploy(gone), {})
+        assert codes(refused.value.problems) == ["INT101"]
 
     def test_what_is_there_cannot_be_added(self) -> None:
         with pytest.raises(SituError) as refused:
