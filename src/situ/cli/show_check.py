@@ -13,12 +13,13 @@ from situ.project.check import Checked
 
 
 def counts(checked: Checked) -> dict[str, int]:
-    """How many of what; types, functions and clients only where the project has no errors."""
+    """How many of what; what is declared only where the project has no errors, sources where there are any."""
     deployment = checked.deployment
     declared = (
         {
             "types": len(deployment.types.declared),
             "functions": len(deployment.functions),
+            **({"sources": len(deployment.sources)} if deployment.sources else {}),
             "clients": len(deployment.clients),
         }
         if deployment is not None
@@ -43,7 +44,9 @@ def show_check(checked: Checked, seconds: float, *, verbose: bool, summary: bool
 def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
     numbers = counts(checked)
     declared = [
-        count(numbers[f"{word}s"], word) for word in ("file", "type", "function", "client") if f"{word}s" in numbers
+        count(numbers[f"{word}s"], word)
+        for word in ("file", "type", "function", "source", "client")
+        if f"{word}s" in numbers
     ]
     text = Text(", ".join(declared) + " · ")
     for place, severity in enumerate((Severity.ERROR, Severity.WARNING)):
