@@ -1256,6 +1256,17 @@ NOT_AN_EVENT = _define(
     done=str,
     events=tuple,
 )
+NOT_DELIVERED = _define(
+    "INT607",
+    "event type not delivered in a context",
+    "`{subscription}` cannot have `{type}`: nothing is delivered as that in the context `{context}`.",
+    "Did you mean {nearest}?",
+    "Give the context a mapping `out: … -> {type}`, or subscribe to a type that it has.",
+    subscription=str,
+    type=str,
+    context=str,
+    nearest=tuple,
+)
 ALWAYS_TRUE = _define(
     "INT606",
     "filter that is always true",
@@ -1450,6 +1461,16 @@ FUNCTION_FAILED = _define(
     function=str,
     reason=str,
     rule=str,
+    context=str,
+)
+NO_ROW = _define(
+    "INT705",
+    "lookup found nothing",
+    "`{path}` cannot be converted: `{function}` finds nothing for it as `{name}`.",
+    "Add the row to the source, or say `missing: null` or `missing: {{default: …}}`; the context is `{context}`.",
+    path=str,
+    function=str,
+    name=str,
     context=str,
 )
 REQUIRED_MISSING = _define(

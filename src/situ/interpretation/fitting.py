@@ -58,9 +58,18 @@ def made_struct(struct: Struct, fields: tuple[tuple[str, Node], ...], declared: 
     return MakeStruct((*tag, *fields), struct, sparse=True)
 
 
+class _Constant(list[Any]):
+    """A list that stands in an expression: those are compared and hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # nobody changes it
+        return len(self)
+
+
 def constant(value: Any, type: Type) -> Node:
     """A value of a type, given as the engines hold it."""
     bare = plain(type)
+    if isinstance(value, list):
+        return Literal(_Constant(value), type)
     if value is None or not isinstance(bare, Struct):
         return Literal(value, type)
     fields = tuple((each.name, constant(value.get(each.name), each.type)) for each in bare.attributes)

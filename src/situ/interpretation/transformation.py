@@ -19,12 +19,14 @@ from situ.expr.tree import Node, Read, walk
 from situ.interpretation.build import External
 from situ.interpretation.derive import derived
 from situ.interpretation.mapped import event_steps
-from situ.interpretation.model import Context, Direction, MappedTo
-from situ.interpretation.precedence import standing
+from situ.interpretation.model import Context, Direction, MappedTo, Pattern
+from situ.interpretation.patterns import Traversal
+from situ.interpretation.precedence import key
 from situ.interpretation.resolution import Rules
 from situ.interpretation.steps import Provenance, Step, Value, provenance
 from situ.interpretation.verify import Verification
 from situ.types.model import ListOf, Named, Struct, Type, is_subtype, plain
+from situ.types.table import Types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,10 @@ class Transformation:
     """A function says that it loses something, or digits are rounded away."""
     externals: Mapping[str, External] = field(default_factory=lambda: MappingProxyType({}))
     """What the host binds before it evaluates, by the name of the variable."""
+    types: Types = field(default_factory=lambda: Types(types={}), compare=False, repr=False)
+    """What is visible where the events come from."""
+    targets: Types = field(default_factory=lambda: Types(types={}), compare=False, repr=False)
+    """What is visible where they go."""
     plan: str = ""
     """The same for equal transformations only: a hash of everything that decides what comes out."""
 
@@ -97,8 +103,9 @@ def transformations(context: Context, direction: Direction, problems: Problems) 
 
 def mapping_for(event: Struct, mappings: Mapping[Struct, MappedTo]) -> MappedTo | None:
     """The mapping whose source is nearest to the type of the event."""
-    above = [(standing(event)[source], mapping) for source, mapping in mappings.items() if is_subtype(event, source)]
-    return min(above, key=lambda found: found[0])[1] if above else None
+    path = Traversal(event=event)
+    above = [mapping for source, mapping in mappings.items() if is_subtype(event, source)]
+    return min(above, key=lambda mapping: key(Pattern(head=mapping.source), path), default=None)
 
 
 def mappings_in_force(context: Context, direction: Direction) -> Mapping[Struct, MappedTo]:
@@ -141,6 +148,8 @@ class _Compiling:
             dropped=tuple(found.dropped),
             lossy=found.lossy,
             externals=MappingProxyType(dict(externals)),
+            types=self.types,
+            targets=self.targets,
             plan=_plan(self.context, self.direction, found, step),
         )
 

@@ -1,0 +1,121 @@
+"""Converters: transformations compiled to one Python function each, which looks nothing up while it runs.
+
+``data`` converts values, ``text`` canonical JSON. Where an event cannot be converted, both raise one of
+:data:`situ.expr.runtime.FAILURES`, as soon as the first place fails; ``faults`` then finds all of them, slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from situ.catalogue import FUNCTION_FAILED, NO_ROW, REQUIRED_MISSING
+from situ.errors import Problem
+from situ.expr.emit_python import PythonFunction, compile_value
+from situ.expr.simplify import simplify
+from situ.interpretation.bodies import DATA, EVENT
+from situ.interpretation.json_texts import NotPossible, TextPlan
+from situ.interpretation.model import Missing
+from situ.interpretation.steps import Fault, faults
+from situ.interpretation.transformation import Transformation
+from situ.types.decode import decoder
+from situ.types.encode import encoder
+
+_encode = msgspec.json.Encoder().encode
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_Text = Callable[[Mapping[str, Any], bytes, Mapping[str, Any]], bytes]
+
+
+class Converter:
+    """Converts events of one type. ``event`` is the envelope as filters see it, ``rows`` what the host has bound."""
+
+    __slots__ = ("_call", "_text", "function", "transformation")
+
+    def __init__(self, transformation: Transformation) -> None:
+        self.transformation = transformation
+        self.function: PythonFunction = compile_value(simplify(transformation.node), self._parameters)
+        self._call = self.function.call
+        self._text: _Text | None = None
+
+    @property
+    def _parameters(self) -> tuple[str, ...]:
+        return (EVENT, DATA, *self.transformation.externals)
+
+    def data(self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE) -> Any:
+        """The data of the target, as values of its type."""
+        if not rows:
+            return self._call(event, data, *(None for _ in self.transformation.externals))
+        return self._call(event, data, *(rows.get(name) for name in self.transformation.externals))
+
+    def text(self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE) -> bytes:
+        """The canonical text of the target's data, given that of the source's."""
+        if self._text is None:
+            self._text = self._text_function()
+        return self._text(event, text, rows)
+
+    def faults(
+        self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE
+    ) -> tuple[Problem, ...]:
+        """Every place of the target that this event gives no value for, in its order; empty if it converts."""
+        values = {name: rows.get(name) for name in self.transformation.externals}
+        values |= {EVENT: event, DATA: data}
+        return tuple(self._problem(fault, rows) for fault in faults(self.transformation.step, values))
+
+    def text_faults(
+        self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE
+    ) -> tuple[Problem, ...]:
+        """As :meth:`faults`, of the text of the source's data."""
+        read = decoder(self.transformation.source, self.transformation.types, "keep")
+        decoded = read(msgspec.json.decode(text))
+        return decoded.problems or self.faults(event, decoded.value, rows)
+
+    def _problem(self, fault: Fault, rows: Mapping[str, Any]) -> Problem:
+        if fault.missing or fault.step is None:
+            return REQUIRED_MISSING(path=fault.path, type=str(fault.type))
+        function, rule = fault.step.conversion, fault.step.rule
+        context = self.transformation.context
+        if function is not None and function.missing is Missing.ERROR:
+            for external in self.transformation.externals.values():
+                asked = external.path == _without_places(fault.path) and external.function is function
+                if asked and external.of is not None and rows.get(external.variable) is None:
+                    return NO_ROW(path=fault.path, function=function.name, name=external.of.name, context=context)
+        return FUNCTION_FAILED(
+            path=fault.path or "$",
+            function=fault.step.function,
+            reason=fault.reason or "no value",
+            rule="" if rule is None else str(rule),
+            context=context,
+        )
+
+    def _text_function(self) -> _Text:
+        made = self.transformation
+        if made.is_identity:
+            return lambda event, text, rows: text
+        names = tuple(made.externals)
+        try:
+            plan = TextPlan(made.node, made.source, made.types)
+        except NotPossible:
+            return self._slow_text()
+        call, decode = compile_value(simplify(plan.node), self._parameters).call, plan.decode
+        if names:
+            return lambda event, text, rows: _encode(call(event, decode(text), *(rows.get(name) for name in names)))
+        return lambda event, text, rows: _encode(call(event, decode(text)))
+
+    def _slow_text(self) -> _Text:
+        """By way of values, which works for whatever types there are."""
+        made = self.transformation
+        read = decoder(made.source, made.types, "keep")
+        write = encoder(made.target, made.targets)
+
+        def convert(event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any]) -> bytes:
+            return _encode(write(self.data(event, read(msgspec.json.decode(text)).value, rows)))
+
+        return convert
+
+
+def _without_places(path: str) -> str:
+    """``lines[1].qty`` → ``lines[].qty``."""
+    return "[]".join(part.partition("]")[2] if number else part for number, part in enumerate(path.split("[")))

@@ -1,0 +1,246 @@
+"""From the canonical text of an event's data to that of the target's, without making values of what does not change.
+
+What a transformation only copies is taken over as text, unread; what it computes with is read as values, in C; what it
+does not look at is skipped. The result is what :mod:`situ.types.encode` would write.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypedDict
+
+import msgspec
+
+from situ.expr.overload import Overload
+from situ.expr.tree import (
+    Apply,
+    Case,
+    Coalesce,
+    Compare,
+    Each,
+    ForEach,
+    IsNull,
+    Literal,
+    MakeStruct,
+    Node,
+    Read,
+    walk,
+)
+from situ.interpretation.bodies import DATA
+from situ.types.encode import TYPE_KEY, encode, encoder
+from situ.types.model import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    Decimal,
+    ListOf,
+    Primitive,
+    Struct,
+    Type,
+    plain,
+)
+from situ.types.table import Types
+
+_AS_IN_JSON = (BOOLEAN, INT, LONG, DOUBLE, STRING)
+_SINGLE: Mapping[Primitive, Any] = MappingProxyType(
+    {
+        BOOLEAN: bool,
+        INT: int,
+        LONG: int,
+        DOUBLE: float,
+        STRING: str,
+        BYTES: bytes,
+        DATE: dt.date,
+        TIMESTAMP: dt.datetime,
+        DURATION: dt.timedelta,
+    }
+)
+
+
+class NotPossible(Exception):
+    """Subtypes disagree on what an attribute is, so no reader knows before it has read which one it is."""
+
+
+@dataclass(slots=True)
+class _Need:
+    """How a place of the source is used: copied as it is, or computed with; or what is looked at below it."""
+
+    type: Type
+    copied: bool = False
+    computed: bool = False
+    below: dict[str, _Need] = field(default_factory=dict)
+    elements: _Need | None = None
+
+    def settle(self, *, element: bool = False) -> None:
+        """What is copied and looked into has to be read whole; so has an element, which may be null."""
+        if self.copied and (self.below or self.elements is not None):
+            self.computed = True
+        if element and not (self.below or self.elements is not None):
+            self.computed = True
+        for each in self.below.values():
+            each.settle()
+        if self.elements is not None:
+            self.elements.settle(element=True)
+
+
+class TextPlan:
+    """The reader that a transformation needs, and the expression that makes of what it reads the JSON to be written."""
+
+    def __init__(self, node: Node, source: Struct, types: Types) -> None:
+        self._types = types
+        self._source = source
+        self._needs: dict[str, _Need] = {DATA: _Need(source)}
+        self._mark(node)
+        root = self._needs[DATA]
+        root.settle()
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._shape(root)).decode
+        self.node = self._written(node)
+
+    # ── first pass: what is needed ──
+
+    def _mark(self, node: Node) -> None:
+        """A part of the result: what is read here is copied, what is read further inside computed with."""
+        match node:
+            case Read():
+                if (need := self._need(node)) is not None:
+                    need.copied = True
+            case MakeStruct(fields=fields):
+                for _, part in fields:
+                    self._mark(part)
+            case Case(arms=arms, otherwise=otherwise):
+                for condition, result in arms:
+                    self._mark_condition(condition)
+                    self._mark(result)
+                self._mark(otherwise)
+            case Coalesce(args=args):
+                for part in args:
+                    self._mark(part)
+            case ForEach(kind=Each.TRANSFORM, list=Read() as items, variable=variable, body=body):
+                self._mark_elements(items, variable)
+                self._mark(body)
+            case _:
+                self._mark_computed(node)
+
+    def _mark_elements(self, items: Read, variable: str) -> None:
+        need, of = self._need(items), plain(items.type)
+        if need is None or not isinstance(of, ListOf):
+            return
+        if need.elements is None:
+            need.elements = _Need(of.element)
+        self._needs[variable] = need.elements
+
+    def _mark_condition(self, node: Node) -> None:
+        match node:
+            case IsNull(arg=Read() as read):
+                self._need(read)
+            case Compare(left=Read(path=path) as read, right=Literal()) if path and path[-1] == TYPE_KEY:
+                self._need(read)
+            case _:
+                self._mark_computed(node)
+
+    def _mark_computed(self, node: Node) -> None:
+        for part in walk(node):
+            if isinstance(part, Read) and (need := self._need(part)) is not None:
+                need.computed = True
+
+    def _need(self, read: Read) -> _Need | None:
+        """The place that is read; None for what is not in the data. Its type is what is declared there."""
+        need = self._needs.get(read.variable)
+        if need is None:
+            return None
+        for step in read.path:
+            if step not in need.below:
+                need.below[step] = _Need(self._declared(need.type, step))
+            need = need.below[step]
+        return need
+
+    def _declared(self, type: Type, step: str) -> Type:
+        if step == TYPE_KEY:
+            return STRING
+        struct = plain(type)
+        assert isinstance(struct, Struct)
+        found = {each.type for each in self._attributes(struct) if each.name == step}
+        if len(found) != 1:
+            raise NotPossible
+        return found.pop()
+
+    def _attributes(self, struct: Struct) -> list[Attribute]:
+        dynamic = self._types.subtypes(struct) if struct.name else (struct,)
+        return [attribute for each in dynamic if isinstance(each, Struct) for attribute in each.attributes]
+
+    # ── the reader ──
+
+    def _shape(self, need: _Need) -> Any:
+        if need.computed:
+            return self._whole(need.type)
+        if need.elements is not None:
+            return list[self._shape(need.elements) | None]  # type: ignore[misc]  # made at run time
+        if not need.below and (need.copied or need is not self._needs[DATA]):
+            return msgspec.Raw
+        shapes = {name: self._shape(each) for name, each in need.below.items()}
+        return TypedDict("Data", {**shapes, TYPE_KEY: str}, total=False)  # type: ignore[operator]  # made at run time
+
+    def _whole(self, type: Type) -> Any:
+        bare = plain(type)
+        match bare:
+            case Primitive():
+                return _SINGLE[bare]
+            case Decimal():
+                return decimal.Decimal
+            case ListOf(element=element):
+                return list[self._whole(element) | None]  # type: ignore[misc]  # made at run time
+            case Struct():
+                names = dict.fromkeys(each.name for each in self._attributes(bare))
+                shapes = {name: self._whole(self._declared(bare, name)) for name in names}
+                return TypedDict("Data", {TYPE_KEY: str, **shapes}, total=False)  # type: ignore[operator]
+
+    # ── second pass: what is written ──
+
+    def _written(self, node: Node) -> Node:
+        match node:
+            case Read() if (need := self._need(node)) is not None and not need.computed:
+                return node
+            case Literal(value=value, type=type):
+                return node if value is None else replace(node, value=encode(type, value))
+            case MakeStruct(fields=fields):
+                return replace(node, fields=tuple((name, self._written(part)) for name, part in fields))
+            case Case(arms=arms, otherwise=otherwise):
+                chosen = tuple((condition, self._written(result)) for condition, result in arms)
+                return replace(node, arms=chosen, otherwise=self._written(otherwise))
+            case Coalesce(args=args):
+                return replace(node, args=tuple(self._written(part) for part in args))
+            case ForEach(kind=Each.TRANSFORM, list=Read() as items, body=body) if self._need(items) is not None:
+                return replace(node, body=self._written(body))
+        return node if self._is_json(node.type) else _encoded(node, self._types)
+
+    def _is_json(self, type: Type) -> bool:
+        """Whether values of the type are what is written for them."""
+        bare = plain(type)
+        if isinstance(bare, ListOf):
+            return self._is_json(bare.element)
+        if isinstance(bare, Struct):
+            return all(self._is_json(each.type) for each in self._attributes(bare))
+        return bare in _AS_IN_JSON
+
+
+def _encoded(node: Node, types: Types) -> Node:
+    write = encoder(node.type, types)
+    overload = Overload(
+        name="encoded",
+        parameters=("element",),
+        result="string",
+        spark="{0}",
+        python=lambda texts, constants, bind: f"{bind(write)}({texts[0]})",
+    )
+    return Apply(overload, (node,), node.type)
