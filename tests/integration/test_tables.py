@@ -196,6 +196,17 @@ class TestSqlite:
         assert read(tmp_path / "elsewhere", body, environment={"PEOPLE_DB": address}) == [{"tag": "t1"}]
         assert "P109" in refusal(tmp_path, body)
 
+    def test_an_answer_that_did_not_change_is_not_read_into_values_again(self, tmp_path: Path) -> None:
+        people_db(tmp_path / "people.db", ANN)
+        badges = source(f"{{sql: badges, url: 'sqlite:///people.db', columns: {BADGES}}}")
+        reading = Reading(tmp_path, {})
+        before = reading.read(badges)
+        assert reading.read(badges, before) is before
+        people_db(tmp_path / "people.db", (*ANN[:4], 13))
+        after = reading.read(badges, before)
+        assert after.table.rows[0]["pay"] == 13
+        reading.close()
+
     def test_nothing_is_written_or_made(self, tmp_path: Path) -> None:
         url = "url: 'sqlite:///people.db'"
         assert "unable to open" in refusal(tmp_path, f"{{sql: badges, {url}, columns: {{tag: string}}}}")

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -150,19 +150,19 @@ class Tables:
             held.at, held.failure = now, None
             return False
         try:
-            read = self._read(source)
+            read = self._read(source, held.read)
         except SituError as error:
             held.failure, held.failed_at = error.problems[0], self._clock()
             return False
         before = held.read.table
         if read.table == before:
             # The same object, so that whoever made something of it need not do so again.
-            read = Read(table=before, stamp=read.stamp)
+            read = replace(read, table=before)
         self._held[name] = _Held(read, now)
         return read.table is not before
 
-    def _read(self, source: Source) -> Read:
-        read = self._reading.read(source)
+    def _read(self, source: Source, before: Read | None = None) -> Read:
+        read = self._reading.read(source, before)
         for columns, as_of in self._keyed.get(source.name, ()):
             read.table.index(columns, as_of)
         return read

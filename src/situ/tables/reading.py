@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +26,15 @@ _SETTLED = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A table, and the state of the file it was read from, if the file can be told from a later one."""
+    """A table, with what tells a later reading that nothing changed.
+
+    ``stamp`` is the state of the file, if the file can be told from a later one; ``raw`` a digest of what a database
+    answered.
+    """
 
     table: Table
     stamp: Stamp | None = None
+    raw: bytes = b""
 
 
 class Reading:
@@ -47,8 +54,11 @@ class Reading:
         self._most_rows = most_rows
         self._databases = Databases(folder, patience=patience, longest=longest)
 
-    def read(self, source: Source) -> Read:
-        """The table as it is now; :class:`SituError` with S103, S111, S112 or S113 if there is none."""
+    def read(self, source: Source, before: Read | None = None) -> Read:
+        """The table as it is now; :class:`SituError` with S103, S111, S112 or S113 if there is none.
+
+        Where a database answers as it did ``before``, that is the result: values are made of an answer only once.
+        """
         try:
             cells, stamp = self._cells(source)
         except Unreadable as error:
@@ -61,7 +71,10 @@ class Reading:
             known = error.known[:20]
             problem = UNKNOWN_COLUMN(source.location, where=where, column=error.column, nearest=similar, known=known)
             raise SituError(problem) from None
-        return Read(table=make_table(source, cells, text=source.kind is Kind.CSV), stamp=stamp)
+        raw = hashlib.sha256(pickle.dumps(cells)).digest() if source.kind is Kind.SQL else b""
+        if before is not None and raw and raw == before.raw:
+            return before
+        return Read(table=make_table(source, cells, text=source.kind is Kind.CSV), stamp=stamp, raw=raw)
 
     def is_as_before(self, stamp: Stamp | None) -> bool:
         """Whether the file is still the one that was read."""
