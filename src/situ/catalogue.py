@@ -875,7 +875,7 @@ RULE_NEVER_APPLIES = _define(
 PATTERN_TWICE = _define(
     "INT207",
     "identical patterns in one context",
-    "The rule `{rule}` has no effect: `{later}`, declared later in the same context, has the identical pattern.",
+    "The rule `{rule}` has no effect: {later}, declared later in the same context, has the identical pattern.",
     "Take one of the two out; the last one declared is applied.",
     severity=Severity.WARNING,
     rule=str,
@@ -1108,7 +1108,7 @@ PASSES_UNMAPPED = _define(
     context=str,
     direction=str,
 )
-NOT_AVAILABLE = _define(
+NO_WAY = _define(
     "INT307",
     "event type without mapping that is not available",
     "`{type}` is not available in `{context}` ({direction}): {reason}.",

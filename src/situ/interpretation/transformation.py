@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from situ.catalogue import NOT_AVAILABLE, PASSES_UNMAPPED
+from situ.catalogue import NO_WAY, PASSES_UNMAPPED
 from situ.errors import Problems, SituError
 from situ.expr.print import print_expression
 from situ.expr.tree import Node, Read, walk
@@ -182,7 +182,7 @@ class _Compiling:
 
     def _not_available(self, event: Struct, reason: str, problems: Problems) -> None:
         direction = self.direction.value
-        problems.add(NOT_AVAILABLE(type=event.name, context=self.context.id, direction=direction, reason=reason))
+        problems.add(NO_WAY(type=event.name, context=self.context.id, direction=direction, reason=reason))
 
 
 # ── plan id ───────────────────────────────────────────────────────────────────────────────────────
