@@ -15,7 +15,7 @@ from situ.testing.building import example_folder
 from tests.project_files import MINIMAL, write
 
 ATTACKS = Path(__file__).parents[1] / "attacks" / "yaml"
-KINDS = ("situ.yaml", "types/a.yaml", "functions/a.yaml", "clients/a.yaml")
+KINDS = ("situ.yaml", "types/a.yaml", "functions/a.yaml", "sources/a.yaml", "clients/a.yaml")
 
 
 def formatted(text: str, file: str) -> str:
@@ -106,6 +106,22 @@ def test_types() -> None:
         '  "Quoted(Base)": {}',
         "events:",
         "  E: {wrong: [a, b], other: 5, optional: optional}",
+    ]
+
+
+def test_sources() -> None:
+    assert lines(
+        """
+        pull:
+          rates: {sql: "select  a,b from t", url: "${DB}", columns: {a: optional   double  km / h, b: {type: "[ int ]"}}}
+          faulty: {columns: 5}
+        """,
+        "sources/a.yaml",
+    ) == [
+        "",
+        "pull:",
+        '  rates: {sql: "select  a,b from t", url: "${DB}", columns: {a: optional double km/h, b: {type: "[int]"}}}',
+        "  faulty: {columns: 5}",
     ]
 
 
