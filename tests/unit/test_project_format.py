@@ -113,7 +113,7 @@ def test_sources() -> None:
     assert lines(
         """
         pull:
-          rates: {sql: "select  a,b from t", url: "${DB}", columns: {a: optional   double  km / h, b: {type: "[ int ]"}}}
+          rates: {sql: "select  a,b from t", url: "${DB}", columns: {a: optional  double  km / h, b: {type: "[ int ]"}}}
           faulty: {columns: 5}
         """,
         "sources/a.yaml",
