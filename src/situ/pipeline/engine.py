@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,6 +28,7 @@ from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
 from situ.pipeline.dispatch import dispatching
 from situ.pipeline.offsets import Offset, read_offset
+from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
@@ -36,6 +38,7 @@ STEPS = ("offset", "publish", "carry", "count", "done")
 """What a batch does, in this order."""
 _PURGE_EVERY = 2.0
 _STOP_WITHIN = 30
+_FIRST_LOOK = 60.0
 
 
 class _Stopped(Exception):
@@ -112,6 +115,30 @@ class SparkEngine:
             .foreachBatch(self._batch)
             .start()
         )
+        self._warm_up()  # the query gets ready meanwhile
+        self._await_first_look()
+
+    def _warm_up(self) -> None:
+        """Have the workers, with the plan in force, before the first event waits for them."""
+        address, version = self._address, current_version(self._address)
+
+        def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            load_plan(address, version)
+            yield from batches
+
+        if version:
+            tasks = self._session.range(0, self._partitions, 1, self._partitions)
+            tasks.mapInArrow(load, tasks.schema).collect()
+
+    def _await_first_look(self) -> None:
+        """Until the query has looked for events once; or has begun to work, or ended."""
+        query, deadline = self._query, time.monotonic() + _FIRST_LOOK
+        while query is not None and query.isActive and time.monotonic() < deadline:
+            if query.status["isTriggerActive"] is False and query.status["message"].startswith("Waiting"):
+                return
+            if query.lastProgress is not None:
+                return
+            time.sleep(0.05)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
