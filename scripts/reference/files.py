@@ -30,6 +30,8 @@ ABOUT = {
     "[How to add a function](../howto/add-a-function.md).",
     "sources": "Tables that others keep and that are looked up in. A source is one of `csv`, `parquet` and `sql`. "
     "[How to look up in tables](../howto/look-up-in-tables.md).",
+    "contexts": "What values mean to those who are in a context, as differences from root or from another context; one "
+    "context a file. [Contexts](../concepts/contexts.md) explains them.",
     "clients": "Who publishes what, and who asks for what. [How to write a filter](../howto/write-a-filter.md).",
 }
 
@@ -69,6 +71,25 @@ pull:
     url: "${PEOPLE_DB}"
     columns: {tag: string, person: PersonId}
     max_age: 1 min""",
+    "contexts": """\
+version: 1
+context: acme.us
+extends: root
+types:
+  UsLine: {article: string, price: "decimal(18,2) USD", count: {type: int, default: 1}}
+events:
+  UsOrder: {customer: PersonId, lines: [UsLine]}
+maps:
+  - out: Order -> UsOrder
+    attributes: {customer: customer}
+rules:
+  out: [Line -> to_us_line]
+functions:
+  to_us_line:
+    signature: Line -> UsLine
+    time: event
+    lookup: {fx: {source: rates, key: {base: "'EUR'", quote: "'USD'"}, as_of: valid_from}}
+    expr: struct(value.article AS article, to_decimal(value.price * fx.rate, 18, 2) AS price, value.count AS count)""",
     "clients": """\
 version: 1
 clients:
@@ -106,6 +127,10 @@ _NAMED = {
     "functions": "FUNCTION",
     "pull": "SOURCE",
     "columns": "ATTRIBUTE",
+    "lookup": "NAME",
+    "state": "NAME",
+    "key": "COLUMN",
+    "keep": "NAME",
     "clients": "CLIENT",
     "conf": "SETTING",
 }

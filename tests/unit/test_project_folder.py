@@ -202,7 +202,7 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("ontology.yaml", "P202", "It can stay here."),
         ("scopes.yaml", "P202", "It can stay here."),
         ("actions.yaml", "P202", "It can stay here."),
-        ("contexts/us.yaml", "P202", "It can stay here."),
+        ("policies/us.yaml", "P202", "It can stay here."),
         ("contexts/us.xml", "P202", "It can stay here."),
         ("policies/alone.dpl", "P202", "It can stay here."),
         ("policies/alone.test.yaml", "P202", "It can stay here."),

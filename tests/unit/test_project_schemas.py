@@ -26,6 +26,7 @@ FOLDERS = {
     "types": "types/a.yaml",
     "functions": "functions/a.yaml",
     "sources": "sources/a.yaml",
+    "contexts": "contexts/a.yaml",
     "clients": "clients/a.yaml",
 }
 
@@ -66,6 +67,21 @@ def test_the_example_and_the_reference_are_valid() -> None:
         ("sources", "pull:\n"),
         ("sources", "pull: {s: {csv: a, columns: {a: int, b: {type: int, default: 1}}, key: a, max_age: 1 min}}\n"),
         ("sources", "pull: {s: {sql: t, url: '${DB}', columns: {a: string, t: date}, key: [a], as_of: t}}\n"),
+        (
+            "contexts",
+            "context: a.b\nextends: a\nderive: true\nrules: [A -> f]\nmaps:\nfunctions:\ntypes: {A: {x: int}}\n",
+        ),
+        ("contexts", "context: a\nrules: {out: ['A.b[] -> f'], in: }\nmaps: [{both: A <-> B, attributes: {x: y.z}}]\n"),
+        ("contexts", "context: a\nmaps: [{in: A -> B, attributes: {x: {expr: a}, y.z: {default: [1]}}}]\n"),
+        (
+            "contexts",
+            "context: a\nfunctions: {f: a -> b = c, g: {signature: a -> b, expr: c, missing: null, time: now}}\n",
+        ),
+        (
+            "contexts",
+            "context: a\nfunctions: {f: {signature: a -> b, lookup: {l: {source: s, key: {c: value}}}, value: l.d}}\n",
+        ),
+        ("clients", "clients: {a: {context: acme.us}}\n"),
         ("clients", "clients: {a: , b: {}, c: {subscriptions: {s: {types: [A], where: x, durable: false}}}}\n"),
     ],
 )
@@ -102,7 +118,21 @@ def test_forms_that_are_accepted(kind: str, text: str) -> None:
         ("sources", "pull: {s: {csv: a, columns: {a: int}, max_age: 5}}\n"),
         ("sources", "pull: {1s: {csv: a, columns: {a: int}}}\n"),
         ("clients", "clients: {a b: {}}\n"),
-        ("clients", "clients: {a: {context: us}}\n"),
+        ("clients", "clients: {a: {context: Us}}\n"),
+        ("contexts", "extends: root\n"),
+        ("contexts", "context: Us\n"),
+        ("contexts", "context: us\nrule: []\n"),
+        ("contexts", "context: us\nrules: {both: []}\n"),
+        ("contexts", "context: us\nrules: [A]\n"),
+        ("contexts", "context: us\nmaps: [{out: A}]\n"),
+        ("contexts", "context: us\nmaps: [{attributes: {}}]\n"),
+        ("contexts", "context: us\nfunctions: {f: value * 2}\n"),
+        ("contexts", "context: us\nfunctions: {f: {expr: value}}\n"),
+        ("contexts", "context: us\nfunctions: {f: {signature: int -> int, expr: value, nulls: maybe}}\n"),
+        (
+            "contexts",
+            "context: us\nfunctions: {f: {signature: int -> int, expr: s.a, state: {s: {event: E, keep: {}}}}}\n",
+        ),
         ("clients", "clients: {a: {subscriptions: {s: {where: x}}}}\n"),
         ("clients", "clients: {a: {subscriptions: {s: {types: []}}}}\n"),
         ("clients", "clients: {a: {advertisements: {s: {type: [A]}}}}\n"),
@@ -121,6 +151,7 @@ def test_every_key_of_a_schema_is_known_to_the_loader_and_the_other_way_round(tm
         "types": ("zzz: 1", SCHEMAS["types"]),
         "functions": ("functions: {f: {zzz: 1}}", _below(SCHEMAS["functions"], "functions", 1)),
         "sources": ("pull: {s: {zzz: 1}}", _below(SCHEMAS["sources"], "pull")),
+        "contexts": ("context: a\nzzz: 1", SCHEMAS["contexts"]),
         "clients": ("clients: {a: {zzz: 1}}", _below(SCHEMAS["clients"], "clients")),
     }
     for kind, (text, schema) in sections.items():

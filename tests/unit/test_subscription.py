@@ -173,7 +173,7 @@ def test_what_is_wrong_with_a_subscription(body: str, found: list[str]) -> None:
         ("clients: {desk: {advertisements: {a.b: {type: Sighting}}}}", ["1:35 INT110"]),
         ("clients: {desk: {subscriptions: {a/b: {types: [Sighting]}}}}", ["1:34 INT110"]),
         ("clients: {desk: seen}", ["1:17 P105"]),
-        ("clients: {desk: {context: us}}", ["1:18 P103"]),
+        ("clients: {desk: {context: us}}", ["1:27 INT501"]),
         ("clients: {desk: {scopes: {tenant: any}}}", ["1:18 P103"]),
         ("clients: {desk: {advertisement: {}}}", ["1:18 P103"]),
         ("clients: {desk: {advertisements: {a: Sighting}}}", ["1:38 P105"]),

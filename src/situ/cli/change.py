@@ -28,6 +28,7 @@ class Thing(StrEnum):
     CLIENT = "client"
     FUNCTION = "function"
     SOURCE = "source"
+    CONTEXT = "context"
     EVENT = "event"
     TYPE = "type"
     UNIT = "unit"

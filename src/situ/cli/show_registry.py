@@ -50,8 +50,10 @@ def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
 
 def _body(each: Object) -> str:
     match each.kind:
-        case "settings" | "client":
+        case "settings":
             return ""
+        case "context":
+            return f"extends {each.value['extends']}" if "extends" in each.value else ""
         case "function":
             return visible(f"{each.value['signature']} = {each.value['expr']}")
         case "unit":

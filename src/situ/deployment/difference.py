@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from situ.deployment.snapshot import Deployment, canonical
+from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
+from situ.subscription.model import ROOT, Client
 from situ.types.encode import encode
 from situ.types.inheritance import own_attributes
 from situ.types.model import Attribute, Named, Struct
@@ -106,7 +108,8 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
             for name, each in deployment.functions.items()
         },
         "source": {name: _source(each.as_json()) for name, each in deployment.sources.items()},
-        "client": {name: _Thing(name, {}) for name in deployment.clients},
+        "context": {id: _context(id, body) for id, body in deployment.contexts.as_json().items()},
+        "client": {name: _client(each) for name, each in deployment.clients.items()},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
         "subscription": {id: _declared(each.as_json()) for id, each in deployment.subscriptions.items()},
     }
@@ -141,6 +144,26 @@ def _source(body: Mapping[str, Any]) -> _Thing:
     listed = ", ".join(f"{name}: {text}" for name, text in columns.items())
     whole = ", ".join(f"{key}: {text}" for key, text in {**others, "columns": f"{{{listed}}}"}.items())
     return _Thing(whole, {**others, **columns})
+
+
+def _context(id: str, body: Mapping[str, Any]) -> _Thing:
+    """Declaration by declaration: a mapping, a rule, a type, a function is a part, under the words of its file."""
+    file = as_file(id, body)
+    parts: dict[str, str] = {key: _shown(file[key]) for key in ("extends", "derive") if key in file}
+    for section in ("units", "types", "events", "functions"):
+        parts |= {f"{section} {name}": _shown(each) for name, each in file.get(section, {}).items()}
+    for direction, rules in file.get("rules", {}).items():
+        parts |= {f"{direction} {rule.rpartition(' -> ')[0]}": rule.rpartition(" -> ")[2] for rule in rules}
+    for mapping in file.get("maps", ()):
+        (direction, types), *others = mapping.items()
+        source, _, target = types.partition(" -> ")
+        parts[f"{direction} {source} becomes"] = f"{target} {_shown(dict(others)['attributes'])}" if others else target
+    return _Thing(", ".join(f"{key}: {text}" for key, text in parts.items()) or id, parts)
+
+
+def _client(client: Client) -> _Thing:
+    in_context = f"context: {client.context}"
+    return _Thing(client.name, {}) if client.context == ROOT else _Thing(in_context, {"context": client.context})
 
 
 def _declared(body: Mapping[str, Any]) -> _Thing:

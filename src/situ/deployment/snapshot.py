@@ -16,13 +16,25 @@ from typing import Any
 
 from situ.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
 from situ.expr.scope import Definition
+from situ.interpretation.contexts import NOBODYS, Contexts
+from situ.interpretation.load import contexts_from_json
 from situ.settings import Settings, settings_as_json, settings_from_json
 from situ.sources.load import sources_from_json
 from situ.sources.model import Source, sources_as_json
-from situ.subscription.model import NAME, Advertisement, Client, Subscription
+from situ.subscription.model import Advertisement, Client, Subscription
 from situ.types.table import Types
 
-_KEYS = {"version", "settings", "types", "functions", "sources", "clients", "advertisements", "subscriptions"}
+_KEYS = {
+    "version",
+    "settings",
+    "types",
+    "functions",
+    "sources",
+    "contexts",
+    "clients",
+    "advertisements",
+    "subscriptions",
+}
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -31,16 +43,24 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What is declared. Version 0 was made from a folder and belongs to no registry yet."""
+    """What is declared. Version 0 was made from a folder and belongs to no registry yet.
+
+    Without contexts there is only root, which has the types and conversions of the deployment.
+    """
 
     version: int = 0
     settings: Settings = field(default_factory=Settings)
     types: Types = field(default_factory=lambda: Types(types={}))
     functions: Mapping[str, Function] = field(default_factory=_nothing)
     sources: Mapping[str, Source] = field(default_factory=_nothing)
+    contexts: Contexts = NOBODYS
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
+
+    def __post_init__(self) -> None:
+        if self.contexts is NOBODYS:
+            object.__setattr__(self, "contexts", Contexts.only_root(self.types, self.functions))
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -67,7 +87,8 @@ class Deployment:
             "types": self.types.as_json(),
             "functions": functions_as_json(self.functions),
             "sources": sources_as_json(self.sources),
-            "clients": {name: {} for name in sorted(self.clients)},
+            "contexts": self.contexts.as_json(),
+            "clients": {name: self.clients[name].as_json() for name in sorted(self.clients)},
             "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
         }
@@ -93,13 +114,18 @@ def _from_json(value: Any) -> Deployment:
         raise TypeError("version")
     settings = settings_from_json(value["settings"])
     types = Types.from_json(value["types"])
-    return Deployment(
+    functions = functions_from_json(value["functions"], types, settings.expression_limits)
+    sources = sources_from_json(value["sources"], types)
+    rows = {name: source.row for name, source in sources.items()}
+    contexts = contexts_from_json(value["contexts"], types, functions, settings.expression_limits, rows)
+    deployment = Deployment(
         version=value["version"],
         settings=settings,
         types=types,
-        functions=functions_from_json(value["functions"], types, settings.expression_limits),
-        sources=sources_from_json(value["sources"], types),
-        clients=MappingProxyType({name: _client(name, body) for name, body in value["clients"].items()}),
+        functions=functions,
+        sources=sources,
+        contexts=contexts,
+        clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(
             {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}
         ),
@@ -107,9 +133,8 @@ def _from_json(value: Any) -> Deployment:
             {id: Subscription.from_json(id, body) for id, body in value["subscriptions"].items()}
         ),
     )
-
-
-def _client(name: str, body: Any) -> Client:
-    if not NAME.fullmatch(name) or body != {}:
-        raise ValueError(f"{name!r} is no client of this release")
-    return Client(name=name)
+    used = {each.context for each in deployment.clients.values()}
+    used |= {each.context for each in deployment.subscriptions.values()}
+    if unknown := used - contexts.by_id.keys():
+        raise ValueError(f"this is no deployment: somebody is in {', '.join(sorted(unknown))}, which is no context")
+    return deployment

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.expr.definitions import Function
+from situ.expr.faults import Faults
 from situ.expr.scope import Scope
 from situ.interpretation.json_form import context_as_json
 from situ.interpretation.model import ROOT, Context, Conversion, Expression
@@ -19,14 +20,21 @@ from situ.types.table import Types
 class Contexts:
     """Contexts by id, those that others extend first."""
 
-    __slots__ = ("_shared", "by_id")
+    __slots__ = ("_shared", "by_id", "faulty")
 
-    def __init__(self, contexts: Iterable[Context] = (), shared: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        contexts: Iterable[Context] = (),
+        shared: Iterable[str] = (),
+        faulty: Mapping[str, Faults | None] = MappingProxyType({}),
+    ) -> None:
         found = {each.id: each for each in contexts}
         if ROOT not in found:
             found = {ROOT: Context(id=ROOT), **found}
         self.by_id: Mapping[str, Context] = MappingProxyType(found)
         self._shared = frozenset(shared)
+        self.faulty = faulty
+        """Contexts that lack something, because it was wrong; None where nobody knows what: the parent is missing."""
 
     @classmethod
     def only_root(cls, types: Types, functions: Mapping[str, Function], scope: Scope | None = None) -> Contexts:
@@ -69,6 +77,10 @@ class Contexts:
 
     def __hash__(self) -> int:
         return hash(tuple(sorted(self.by_id)))
+
+
+NOBODYS = Contexts()
+"""Where nothing is said about contexts."""
 
 
 def conversions_of(functions: Mapping[str, Function], scope: Scope) -> dict[str, Conversion]:

@@ -115,6 +115,12 @@ def declare_contexts(documents: Iterable[Document], problems: Problems) -> dict[
     return result
 
 
+def is_root(document: Document) -> bool:
+    """Whether a file declares root, whose types and units are those of the project."""
+    written = document.root.get("context") if isinstance(document.root, Mapping) else None
+    return isinstance(written, Scalar) and written.text == ROOT
+
+
 def id_fault(id: str) -> str:
     """Why this cannot be the identifier of a context; empty if it can."""
     if not _ID.fullmatch(id):

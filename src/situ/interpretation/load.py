@@ -96,7 +96,7 @@ def define_contexts(
     loading.define_root(root)
     for id in _in_order(declared, loading, problems):
         loading.define(declared[id])
-    return Contexts(loading.defined.values(), loading.shared)
+    return Contexts(loading.defined.values(), loading.shared, loading.faulty)
 
 
 def contexts_from_json(
@@ -176,6 +176,11 @@ class _Loading:
         self.defined: dict[str, Context] = {}
         self.without_parent: set[str] = set()
         self._found: dict[str, _Found] = {}
+
+    @property
+    def faulty(self) -> dict[str, Faults | None]:
+        found = {id: each.faults if each.complete else None for id, each in self._found.items()}
+        return {id: faults for id, faults in found.items() if faults != NO_FAULTS}
 
     def define_root(self, text: ContextText | None) -> None:
         scope = self._scope(self._types)

@@ -16,6 +16,8 @@ from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
+from situ.interpretation.declare import declare_contexts, is_root
+from situ.interpretation.load import define_contexts, root_declarations
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
 from situ.sources import load_sources
@@ -53,17 +55,31 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
 def _deployment(folder: Folder, problems: Problems) -> Deployment:
     settings = _settings(folder.of("situ"), problems)
     limits = settings.expression_limits
-    types = load_types(folder.of("types"), problems)
-    faults = find_faults(folder.of("types"), types) if problems.errors else NO_FAULTS
+    declared = declare_contexts(folder.of("contexts"), problems)
+    types = load_types(folder.of("types"), problems, also=root_declarations(declared))
+    documents = (*folder.of("types"), *(each for each in folder.of("contexts") if is_root(each)))
+    faults = find_faults(documents, types) if problems.errors else NO_FAULTS
     functions = load_functions(folder.of("functions"), types, problems, limits=limits, faults=faults)
     sources = load_sources(folder.of("sources"), types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
-    clients = load_clients(folder.of("clients"), types, functions.callable, problems, limits=limits, faults=faults)
+    rows = {name: source.row for name, source in sources.items()}
+    contexts = define_contexts(declared, types, functions.defined, problems, limits=limits, faults=faults, sources=rows)
+    clients = load_clients(
+        folder.of("clients"),
+        types,
+        functions.callable,
+        problems,
+        limits=limits,
+        faults=faults,
+        contexts={context.id: context.types for context in contexts},
+        faulty=contexts.faulty,
+    )
     return Deployment(
         settings=settings,
         types=types,
         functions=functions.defined,
         sources=sources,
+        contexts=contexts,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

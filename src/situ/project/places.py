@@ -13,7 +13,7 @@ from situ.catalogue import NOT_READ_YET, OTHER_FILE, UNKNOWN_FILE
 from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
-FOLDERS = ("types", "functions", "sources", "clients")
+FOLDERS = ("types", "functions", "sources", "contexts", "clients")
 """Folders whose ``*.yaml`` files are read, in the order they are checked."""
 
 OWN_FOLDER = ".situ"
@@ -24,9 +24,7 @@ KINDS: tuple[str, ...] = ("situ", *FOLDERS)
 LATER_FILES: Mapping[str, str] = MappingProxyType(
     {"ontology.yaml": "ontologies", "scopes.yaml": "scopes", "actions.yaml": "actions"}
 )
-LATER_FOLDERS: Mapping[str, str] = MappingProxyType(
-    {"contexts": "contexts", "policies": "policies", "quality": "quality declarations"}
-)
+LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"policies": "policies", "quality": "quality declarations"})
 _ALL_FOLDERS = (*FOLDERS, *LATER_FOLDERS)
 _ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (SETTINGS_FILE, *LATER_FILES))
 _YAML = ".yaml"
@@ -51,6 +49,8 @@ def remark(file: str) -> Problem | None:
         return NOT_READ_YET(place, what=LATER_FILES[file])
     if path.parts[0] in LATER_FOLDERS and len(path.parts) > 1:
         return NOT_READ_YET(place, what=LATER_FOLDERS[path.parts[0]])
+    if path.parts[0] == "contexts" and path.suffix == ".xml":
+        return NOT_READ_YET(place, what="contexts written in XML")
     if path.parts[0] == "functions" and path.suffix == ".py":
         return NOT_READ_YET(place, what="functions written in Python")
     if path.suffix not in _YAML_LIKE:

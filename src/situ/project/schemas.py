@@ -14,6 +14,7 @@ from typing import Any
 
 from situ.documents.reading import FILE_VERSION
 from situ.expr.declare import FUNCTION_KEYS
+from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
 from situ.sources.declare import KINDS as PLACES
@@ -26,13 +27,17 @@ _TITLES = {
     "types": "types/*.yaml",
     "functions": "functions/*.yaml",
     "sources": "sources/*.yaml",
+    "contexts": "contexts/*.yaml",
     "clients": "clients/*.yaml",
 }
 _TEXT = {"type": "string"}
 _BOOLEAN = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\$\{"}]}
+_COUNT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"\$\{"}]}
+_ONE_LINE = {"type": "string", "pattern": "->.*=", "examples": ["double m -> double yd = value * 1.09"]}
 _TYPE_HEAD = r"^\s*[A-Za-z][A-Za-z0-9_.]*\s*(\(.*\))?\s*$"
 _WORD = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _SOURCE_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+_CONTEXT_ID = r"^[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*$"
 _CLIENT_NAME = r"^[A-Za-z0-9-]{1,64}$"
 
 
@@ -43,6 +48,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "types": _types(),
         "functions": _functions(),
         "sources": _sources(),
+        "contexts": _contexts(),
         "clients": _clients(),
     }
     return MappingProxyType({kind: _document(kind, body) for kind, body in bodies.items()})
@@ -135,19 +141,79 @@ def _sources() -> dict[str, Any]:
     return _object({"pull": _named(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name")})
 
 
+def _contexts() -> dict[str, Any]:
+    arrow = {**_TEXT, "pattern": r"^\s*\S+\s*->\s*\S+\s*$"}
+    rule = {**_TEXT, "pattern": r"->\s*[A-Za-z_][A-Za-z0-9_]*\s*$", "examples": ["LogInfo.Address -> identity"]}
+    rules = {"type": ["array", "null"], "items": rule}
+    origin = {
+        "description": "a path of the source, {expr: EXPRESSION} or {default: VALUE}",
+        "anyOf": [_TEXT, _object({"expr": _TEXT}, ("expr",)), _object({"default": True}, ("default",))],
+    }
+    attributes = {"type": ["object", "null"], "description": "what does not go by name", "additionalProperties": origin}
+    mappings = {
+        "in": {**arrow, "description": "event type of the context -> event type of root"},
+        "out": {**arrow, "description": "event type of root -> event type of the context"},
+        "both": {**_TEXT, "pattern": "<->", "description": "event type of root <-> event type of the context"},
+    }
+    mapping = _object({**{key: mappings[key] for key in MAPPING_KEYS}, "attributes": attributes})
+    one_way = {"oneOf": [{"required": [key]} for key in MAPPING_KEYS]}
+    grouped = {**_object({"out": rules, "in": rules}), "type": ["object", "null"]}
+    fields = {
+        "extends": {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context it inherits from; root if absent"},
+        "derive": {**_BOOLEAN, "description": "whether event types that rules change get types of their own"},
+        **_types()["properties"],
+        "maps": {
+            "type": ["array", "null"],
+            "description": "which event type becomes which",
+            "items": {**mapping, **one_way},
+        },
+        "rules": {"description": "which function converts what: PATTERN -> FUNCTION", "anyOf": [rules, grouped]},
+        "functions": _named(_WORD, {"anyOf": [_ONE_LINE, _conversion()]}, "functions by name"),
+    }
+    identifier = {**_TEXT, "pattern": _CONTEXT_ID, "description": "its identifier", "examples": ["acme.us"]}
+    return _object({"context": identifier, **{key: fields[key] for key in CONTEXT_KEYS}}, ("context",))
+
+
+def _conversion() -> dict[str, Any]:
+    expression = {"type": "object", "propertyNames": {"pattern": _WORD}, "additionalProperties": _TEXT}
+    lookup = {"source": _TEXT, "key": expression, "as_of": _TEXT}
+    state = {"event": _TEXT, "key": _TEXT, "keep": expression, "history": _TEXT, "ttl": _TEXT, "max_keys": _COUNT}
+    fields = {
+        "signature": {**_TEXT, "description": "TYPE [UNIT] -> TYPE [UNIT]"},
+        "expr": {**_TEXT, "description": "an expression over `value`, `event` and what is looked up or remembered"},
+        "value": {**_TEXT, "description": "instead of an expression, the column that is the result"},
+        "python": {**_TEXT, "description": "instead of an expression, a function of functions/*.py"},
+        "time": {**_TEXT, "description": "`event`, `now` or an instant: the time that counts"},
+        "lookup": _named(_WORD, _object(lookup, ("source", "key")), "rows of sources, by the name they are read as"),
+        "key": {**_TEXT, "description": "whose remembered values count"},
+        "state": _named(_WORD, _object(state, ("event", "key", "keep", "ttl", "max_keys")), "what is remembered"),
+        "missing": {
+            "description": "without a row: `error`, `null`, `hold 5 s` or {default: VALUE}",
+            "anyOf": [{"type": ["string", "null"]}, _object({"default": True}, ("default",))],
+        },
+        "nulls": {"enum": ["call", "skip"], "description": "whether it is called for null, too"},
+        "lossy": {**_BOOLEAN, "description": "whether it loses information"},
+        "inverse": {**_TEXT, "description": "the function that leads back"},
+    }
+    return _object({key: fields[key] for key in CONVERSION_KEYS}, ("signature",))
+
+
 def _clients() -> dict[str, Any]:
     event = {**_TEXT, "description": "an event type"}
+    context = {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context in whose terms it speaks; root if absent"}
     fields = {
         "types": {"type": "array", "items": event, "minItems": 1, "description": "event types, with their subtypes"},
         "where": {**_TEXT, "description": "which of them: an expression that is true or false"},
         "durable": {**_BOOLEAN, "description": "whether events are kept while the client is away"},
+        "context": {**context, "description": "another context than the client's, for this one alone"},
     }
     below = {
         "advertisements": (_object({"type": event}, ADVERTISEMENT_KEYS), "what the client publishes, by name"),
         "subscriptions": (_object({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
     }
+    named = {key: _named(_CLIENT_NAME, *value) for key, value in below.items()}
     client = {
-        **_object({key: _named(_CLIENT_NAME, *below[key]) for key in CLIENT_KEYS}),
+        **_object({key: {"context": context, **named}[key] for key in CLIENT_KEYS}),
         "type": ["object", "null"],
     }
     return _object({"clients": _named(_CLIENT_NAME, client, "clients by name")})

@@ -1,6 +1,7 @@
 """Which texts of a project's files have a canonical spelling, and what it is.
 
-Attributes and heads in ``types/``, signatures and expressions in ``functions/``, filters in ``clients/``. Knows the
+Attributes and heads in ``types/``, signatures and expressions in ``functions/``, both in ``contexts/``, filters in
+``clients/``. Knows the
 notation, not what names stand for: no other file is needed to format one.
 """
 
@@ -81,16 +82,17 @@ _Spelling = Callable[[str], str]
 
 
 def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
-    if kind == "types":
+    if kind in ("types", "contexts"):
         for section in ("types", "events"):
             for key, body in _entries(root, section):
                 yield key, spell_head
                 yield from _attributes(body)
-    elif kind == "functions":
+    if kind in ("functions", "contexts"):
         for _, body in _entries(root, "functions"):
             yield from _scalar(body, spell_definition)
             yield from _scalar(_get(body, "signature"), spell_signature)
-            yield from _scalar(_get(body, "expr"), spell_expression)
+            for part in ("expr", "value", "key"):
+                yield from _scalar(_get(body, part), spell_expression)
     elif kind == "sources":
         for _, body in _entries(root, "pull"):
             yield from _attributes(_get(body, "columns"))

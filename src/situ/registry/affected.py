@@ -11,7 +11,7 @@ from typing import Any
 
 from situ.deployment import Deployment
 from situ.expr.definitions import Function
-from situ.subscription.model import Advertisement, Subscription
+from situ.subscription.model import ROOT, Advertisement, Subscription
 from situ.types.table import Types
 
 
@@ -25,17 +25,20 @@ class Affected:
         self._types = frozenset(_changed_types(old.types, new.types))
         names = {name.lower() for name in self._types}
         self._names = names | _changed_functions(old.functions, new.functions, names)
+        self._clients = new.clients
+        self._contexts = frozenset(_changed_contexts(old, new))
 
     def advertisement(self, each: Advertisement) -> bool:
-        return each.type in self._types
+        client = self._clients.get(each.client)
+        return each.type in self._types or (client is not None and client.context in self._contexts)
 
     def subscription(self, each: Subscription) -> bool:
-        if any(type in self._types for type in each.types):
+        if each.context in self._contexts or any(type in self._types for type in each.types):
             return True
         return bool(each.where) and (self._everything or _mentions(each.where, self._names))
 
     def __bool__(self) -> bool:
-        return self._everything or bool(self._names)
+        return self._everything or bool(self._names) or bool(self._contexts)
 
 
 def _changed_types(old: Types, new: Types) -> Iterator[str]:
@@ -44,6 +47,16 @@ def _changed_types(old: Types, new: Types) -> Iterator[str]:
     for name in old.types.keys() | new.types.keys():
         if old.types.get(name) != new.types.get(name) or (name in old.events) != (name in new.events):
             yield name
+
+
+def _changed_contexts(old: Deployment, new: Deployment) -> Iterator[str]:
+    """Those in which another event type is visible than before, or none; root is not one of them."""
+    if old.contexts is new.contexts:
+        return
+    for id in old.contexts.by_id.keys() - {ROOT}:
+        before, after = old.contexts.by_id[id].types, new.contexts.get(id)
+        if after is None or after.types != before:
+            yield id
 
 
 def _changed_functions(old: Mapping[str, Function], new: Mapping[str, Function], names: set[str]) -> set[str]:

@@ -11,7 +11,14 @@ from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, r
 from situ.registry.revise import Documents, revise
 from situ.registry.written import NOWHERE, Written, declared_in
 
-_SECTION = {"unit": "types", "type": "types", "event": "types", "function": "functions", "source": "sources"}
+_SECTION = {
+    "unit": "types",
+    "type": "types",
+    "event": "types",
+    "function": "functions",
+    "source": "sources",
+    "context": "contexts",
+}
 _MOST_NAMED = 5
 
 
@@ -82,7 +89,8 @@ def _declared(state: State, key: Key, document: Document) -> tuple[Proposal, tup
 
 def _client_bodies(deployment: Deployment, key: Key) -> dict[Key, str]:
     """The object, and the client that it needs."""
-    found = {client_of(key): "{}"}
+    client = client_of(key)
+    found = {client: body_of(deployment.clients[client.name])}
     if key.kind == "advertisement":
         found[key] = body_of(deployment.advertisements[key.name])
     elif key.kind == "subscription":

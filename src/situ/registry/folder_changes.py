@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from situ.deployment import Deployment
 from situ.errors import Location, Problems
+from situ.interpretation.load import context_document
 from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, revise
@@ -42,6 +44,11 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
         types=(types_document(current.types, types, units, "registry"),) if types or units else (),
         functions=(functions_document(functions, "registry"),) if functions else (),
         sources=(sources_document(sources, "registry"),) if sources else (),
+        contexts=tuple(
+            context_document(key.name, json.loads(each.body), "registry")
+            for key, each in others.items()
+            if key.kind == "context"
+        ),
     )
     deployment = revise(folder, (), added, problems)
     theirs = Clients(

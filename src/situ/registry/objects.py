@@ -16,12 +16,24 @@ from typing import Any, Literal, NamedTuple
 
 from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
+from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
 from situ.sources.declare import SOURCE_KEYS
 from situ.sources.model import sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
 
-Kind = Literal["settings", "unit", "type", "event", "function", "source", "client", "advertisement", "subscription"]
+Kind = Literal[
+    "settings",
+    "unit",
+    "type",
+    "event",
+    "function",
+    "source",
+    "context",
+    "client",
+    "advertisement",
+    "subscription",
+]
 Origin = Literal["folder", "client", "api"]
 
 KINDS: tuple[Kind, ...] = (
@@ -31,6 +43,7 @@ KINDS: tuple[Kind, ...] = (
     "event",
     "function",
     "source",
+    "context",
     "client",
     "advertisement",
     "subscription",
@@ -79,6 +92,8 @@ class Object:
             return Subscription.from_json(self.name, value).as_json()
         if self.kind == "source":
             return {key: value[key] for key in SOURCE_KEYS if key in value}
+        if self.kind == "context":
+            return as_file(self.name, value)
         return value
 
 
@@ -89,7 +104,7 @@ def key_of(thing: Client | Advertisement | Subscription) -> Key:
 
 
 def body_of(thing: Client | Advertisement | Subscription) -> str:
-    return "{}" if isinstance(thing, Client) else canonical(thing.as_json())
+    return canonical(thing.as_json())
 
 
 def client_of(key: Key) -> Key:
@@ -106,7 +121,7 @@ def bodies_of(deployment: Deployment) -> dict[Key, str]:
 
 
 def schema_bodies(deployment: Deployment) -> dict[Key, str]:
-    """Settings, units, types, functions and sources: what the rest is checked against."""
+    """Settings, units, types, functions, sources and contexts: what the rest is checked against."""
     types = deployment.types.as_json()
     events = set(types["events"])
     found: dict[Key, str] = {Key("settings", SETTINGS): canonical(settings_as_json(deployment.settings))}
@@ -117,6 +132,8 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
         found[Key("function", name)] = canonical(body)
     for name, body in sources_as_json(deployment.sources).items():
         found[Key("source", name)] = canonical(body)
+    for id, body in deployment.contexts.as_json().items():
+        found[Key("context", id)] = canonical(body)
     return found
 
 
@@ -147,7 +164,7 @@ def revised(old: Deployment, bodies: Mapping[Key, str], changed: Iterable[Key], 
     for key in changed:
         body = bodies.get(key)
         if key.kind == "client":
-            _set(clients, key.name, None if body is None else Client(name=key.name))
+            _set(clients, key.name, None if body is None else Client.from_json(key.name, json.loads(body)))
         elif key.kind == "advertisement":
             _set(
                 advertisements, key.name, None if body is None else Advertisement.from_json(key.name, json.loads(body))
@@ -189,6 +206,7 @@ def content_of(bodies: Mapping[Key, str]) -> str:
     return (
         f'{{"advertisements":{_members(by_kind["advertisement"])}'
         f',"clients":{_members(by_kind["client"])}'
+        f',"contexts":{_members(by_kind["context"])}'
         f',"functions":{_members(by_kind["function"])}'
         f',"settings":{settings}'
         f',"sources":{_members(by_kind["source"])}'

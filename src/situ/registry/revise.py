@@ -6,26 +6,28 @@ when it came. Nothing is stored here, and it is not known whose the changes are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import functions_as_json, load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
+from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
 from situ.registry.objects import Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
 from situ.sources.load import load_sources
 from situ.sources.model import sources_as_json
-from situ.subscription import Advertisement, Clients, Subscription, load_clients
+from situ.subscription import Advertisement, Client, Clients, Subscription, load_clients
 from situ.types.load import load_types
 
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
 
-_SCHEMA_KINDS = ("unit", "type", "event", "function", "source")
+_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "context")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +37,16 @@ class Documents:
     types: tuple[Document, ...] = ()
     functions: tuple[Document, ...] = ()
     sources: tuple[Document, ...] = ()
+    contexts: tuple[Document, ...] = ()
     clients: tuple[Document, ...] = ()
 
 
 def revise(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
     """The base without what is removed and with what is added. With errors in ``problems`` it must not be used."""
     schema = _with_schema(base, removed, added, problems)
-    loaded = load_clients(
-        added.clients, schema.types, schema.definitions, problems, limits=schema.settings.expression_limits
-    )
     kept = _without(base, removed)
+    loaded = _load_clients(added.clients, schema, kept.clients, problems)
+    _check_contexts_of(kept.clients.values(), schema, problems)
     check_again(schema, affected_by(base, schema, kept), problems)
     return with_clients(
         schema,
@@ -57,14 +59,33 @@ def revise(base: Deployment, removed: Collection[Key], added: Documents, problem
 def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tuple[Clients, tuple[Problem, ...]]:
     """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say."""
     problems = Problems()
-    loaded = load_clients(
-        [client_document(key_of(thing), thing.as_json())],
+    document = client_document(key_of(thing), thing.as_json())
+    loaded = _load_clients([document], deployment, deployment.clients, problems)
+    return loaded, tuple(map(placed, problems))
+
+
+def _load_clients(
+    documents: Iterable[Document], deployment: Deployment, known: Mapping[str, Client], problems: Problems
+) -> Clients:
+    return load_clients(
+        documents,
         deployment.types,
         deployment.definitions,
         problems,
         limits=deployment.settings.expression_limits,
+        contexts={context.id: context.types for context in deployment.contexts},
+        faulty=deployment.contexts.faulty,
+        known=known,
     )
-    return loaded, tuple(map(placed, problems))
+
+
+def _check_contexts_of(clients: Iterable[Client], deployment: Deployment, problems: Problems) -> None:
+    """No context goes away while somebody is in it."""
+    for client in clients:
+        if client.context not in deployment.contexts.by_id:
+            remedy = f"Let `{client.name}` be in another one first."
+            reason = f"the client `{client.name}` is in it"
+            problems.add(UNKNOWN_CONTEXT(name=client.context, reason=reason, nearest=(), remedy=remedy))
 
 
 def affected_by(old: Deployment, new: Deployment, things: Clients) -> list[Advertisement | Subscription]:
@@ -85,9 +106,9 @@ def check_again(deployment: Deployment, things: Iterable[Advertisement | Subscri
 
 
 def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
-    """Units, types, functions and sources; the base itself if none of them changes."""
+    """Units, types, functions, sources and contexts; the base itself if none of them changes."""
     touched = {kind: {key.name for key in removed if key.kind == kind} for kind in _SCHEMA_KINDS}
-    if not (any(touched.values()) or added.types or added.functions or added.sources):
+    if not (any(touched.values()) or added.types or added.functions or added.sources or added.contexts):
         return base
     types, faults = base.types, NO_FAULTS
     if added.types or touched["unit"] or touched["type"] or touched["event"]:
@@ -104,7 +125,18 @@ def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, p
     stored = {name: body for name, body in sources_as_json(base.sources).items() if name not in touched["source"]}
     documents = _some(sources_document(stored, _STORED), bool(stored), added.sources)
     sources = load_sources(documents, types, problems, faults=faults)
-    return replace(base, types=types, functions=functions.defined, sources=sources)
+    bodies = base.contexts.as_json()
+    of_contexts = [context_document(id, body, _STORED) for id, body in bodies.items() if id not in touched["context"]]
+    contexts = load_contexts(
+        (*of_contexts, *added.contexts),
+        types,
+        functions.defined,
+        problems,
+        limits=base.settings.expression_limits,
+        faults=faults.with_functions(functions.faulty),
+        sources={name: source.row for name, source in sources.items()},
+    )
+    return replace(base, types=types, functions=functions.defined, sources=sources, contexts=contexts)
 
 
 def _some(stored: Document, is_any: bool, added: Sequence[Document]) -> tuple[Document, ...]:

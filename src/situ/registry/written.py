@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from situ.deployment import Deployment
-from situ.documents import Document, Limits, Mapping, Node, parse_json, parse_yaml
+from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, parse_yaml
 from situ.errors import Problem
+from situ.interpretation.declare import is_root
 from situ.registry.objects import SETTINGS, Key, Kind, Object
 from situ.types.print import print_types
 from situ.types.table import Types
@@ -30,6 +31,9 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("pull", "source"),
     ("clients", "client"),
 )
+_OF_ROOT = _SECTIONS[:3]
+"""What the file of root declares for all: its types and units are those of the project."""
+
 _BELOW: tuple[tuple[str, Kind], ...] = (("advertisements", "advertisement"), ("subscriptions", "subscription"))
 
 
@@ -54,7 +58,10 @@ def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
     if document.file == SETTINGS:
         yield Key("settings", SETTINGS), Written(document.file, root.source.text)
         return
-    for section, kind in _SECTIONS:
+    context = root.get("context")
+    if isinstance(context, Scalar):
+        yield Key("context", context.text), Written(document.file, root.source.text)
+    for section, kind in _SECTIONS if context is None else _OF_ROOT if is_root(document) else ():
         for name, node, written in _entries(root.get(section), document.file):
             yield Key(kind, name.partition("(")[0].strip()), written
             if kind == "client" and isinstance(node, Mapping):
@@ -114,9 +121,9 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         value = {"functions": {each.name: value}}
     elif each.kind == "source":
         value = {"pull": {each.name: value}}
-    elif each.kind != "settings":
+    elif each.kind not in ("settings", "context"):
         client, _, name = each.name.partition("/")
-        value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else {}}}
+        value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else value}}
     text: str = yaml.safe_dump(
         {"version": 1, **value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
     )

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOT_AN_EVENT, RESERVED_EVENT, TYPE_NOT_AVAILABLE
+from situ.catalogue import (
+    BAD_NAME,
+    DECLARED_TWICE,
+    NOT_AN_EVENT,
+    RESERVED_EVENT,
+    TYPE_NOT_AVAILABLE,
+    UNKNOWN_CONTEXT,
+)
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.errors import Problems
+from situ.errors import Problems, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.scope import Definition
 from situ.expr.spelling import spell
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.subscription.filters import check_filter
-from situ.subscription.model import NAME, Advertisement, Client, Clients, Subscription
+from situ.subscription.model import NAME, ROOT, Advertisement, Client, Clients, Subscription
 from situ.types.declare import is_nothing
 from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 
-CLIENT_KEYS = ("advertisements", "subscriptions")
+CLIENT_KEYS = ("context", "advertisements", "subscriptions")
 ADVERTISEMENT_KEYS = ("type",)
-SUBSCRIPTION_KEYS = ("types", "where", "durable")
+SUBSCRIPTION_KEYS = ("types", "where", "durable", "context")
+
+NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
+NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
+NO_CLIENTS: Mapping[str, Client] = MappingProxyType({})
 
 _MOST_NAMED = 3
 
@@ -39,9 +50,17 @@ def load_clients(
     *,
     limits: Limits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
+    contexts: Mapping[str, Types] = NO_CONTEXTS,
+    faulty: Mapping[str, Faults | None] = NO_FAULTY,
+    known: Mapping[str, Client] = NO_CLIENTS,
 ) -> Clients:
-    """Read and check what all these documents declare together; what is wrong is reported and left out."""
-    loading = _Loading(types, functions, Reader(problems), limits, faults)
+    """Read and check what all these documents declare together; what is wrong is reported and left out.
+
+    What a client names is looked up in its context: ``contexts`` are their ids with the types visible in them, without
+    root, where ``types`` are. What ``faulty`` ones lack is not called unknown again; None: nobody knows what that is.
+    ``known`` clients are there already, and a document that says no context leaves them in theirs.
+    """
+    loading = _Loading(functions, Reader(problems), limits, {**contexts, ROOT: types}, {**faulty, ROOT: faults}, known)
     for document in documents:
         loading.document(document)
     return Clients(
@@ -53,14 +72,17 @@ def load_clients(
 
 @dataclass(slots=True)
 class _Loading:
-    types: Types
     functions: Mapping[str, Definition]
     read: Reader
     limits: Limits
-    faults: Faults
+    contexts: Mapping[str, Types]
+    faulty: Mapping[str, Faults | None]
+    known: Mapping[str, Client]
     clients: dict[str, Client] = field(default_factory=dict)
     advertisements: list[Advertisement] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
+    visible: Types | None = None
+    faults: Faults = NO_FAULTS
     _places: dict[str, Scalar] = field(default_factory=dict)
     _suggestions: Suggestions = field(default_factory=Suggestions)
 
@@ -79,7 +101,8 @@ class _Loading:
                 problem = DECLARED_TWICE(key.location, what="The client", name=key.text, first=place)
                 self.read.problems.add(problem)
             elif named:
-                self.clients[key.text] = Client(name=key.text)
+                there = self.known.get(key.text)
+                self.clients[key.text] = there if there is not None else Client(name=key.text)
             self._client(key.text, node)
 
     def _client(self, client: str, node: Node) -> None:
@@ -88,12 +111,31 @@ class _Loading:
         fields = self.read.fields(node, optional=CLIENT_KEYS)
         if fields is None:
             return
+        there = self.clients.get(client)
+        own = self._enter(fields, there.context if there is not None else ROOT)
+        if there is not None:
+            self.clients[client] = replace(there, context=own)
         for key, below in _entries(fields, "advertisements"):
             self._name(key, "an advertisement")
             self._advertisement(client, key.text, below)
         for key, below in _entries(fields, "subscriptions"):
             self._name(key, "a subscription")
-            self._subscription(client, key.text, below)
+            self._subscription(client, key.text, below, own)
+
+    def _enter(self, fields: Fields, otherwise: str) -> str:
+        """The context that is named here. Where it is not there, or nobody knows what it has, nothing is looked up."""
+        written = fields.scalar("context")
+        context = written.text if written is not None else otherwise
+        faults = self.faulty.get(context, NO_FAULTS)
+        self.faults = faults or NO_FAULTS
+        self.visible = self.contexts.get(context) if faults is not None else None
+        if context not in self.contexts and written is not None:
+            near, remedy = nearest(context, self.contexts), "Declare it in a file of contexts/, or take the line out."
+            reason = "nobody declares it"
+            self.read.problems.add(
+                UNKNOWN_CONTEXT(written.location, name=context or " ", reason=reason, nearest=near, remedy=remedy)
+            )
+        return context
 
     def _name(self, key: Scalar, what: str) -> bool:
         if NAME.fullmatch(key.text):
@@ -112,17 +154,19 @@ class _Loading:
         elif written is not None and self._event(written, "published") is not None:
             self.advertisements.append(Advertisement(client=client, name=name, type=written.text))
 
-    def _subscription(self, client: str, name: str, node: Node) -> None:
-        fields = self.read.fields(node, required=("types",), optional=("where", "durable"))
+    def _subscription(self, client: str, name: str, node: Node, own: str) -> None:
+        fields = self.read.fields(node, required=("types",), optional=("where", "durable", "context"))
         if fields is None:
             return
+        context = self._enter(fields, own)
         id = f"{client}/{name}"
         events = {event.name: event for event in self._events(fields)}
         where = fields.scalar("where")
         durable = fields.boolean("durable", False)
-        if where is not None:
+        types = self.visible
+        if where is not None and types is not None:
             for event in events.values():
-                check_filter(id, where, event, self.types, self.functions, self.read.problems, self.limits, self.faults)
+                check_filter(id, where, event, types, self.functions, self.read.problems, self.limits, self.faults)
         if events:
             subscription = Subscription(
                 client=client,
@@ -130,6 +174,7 @@ class _Loading:
                 types=tuple(sorted(events)),
                 where=spell(where.text) if where is not None else "",
                 durable=durable,
+                context=context,
             )
             self.subscriptions.append(subscription)
 
@@ -151,25 +196,28 @@ class _Loading:
 
     def _event(self, scalar: Scalar, done: str) -> Struct | None:
         """The event type of that name; a part of events is none, nor is what nobody declared."""
-        event = self.types.event(scalar.text)
+        if self.visible is None:
+            return None
+        event = self.visible.event(scalar.text)
         if event is not None or scalar.text in self.faults.types:
             return event
-        if self.types.get(scalar.text) is not None:
-            events = tuple(self._holders(scalar.text))
+        if self.visible.get(scalar.text) is not None:
+            events = tuple(_holders(scalar.text, self.visible))
             self.read.problems.add(NOT_AN_EVENT(scalar.location, type=scalar.text, done=done, events=events))
         else:
-            similar = self._suggestions.near(scalar.text, self.types.events)
+            similar = self._suggestions.near(scalar.text, self.visible.events)
             self.read.problems.add(TYPE_NOT_AVAILABLE(scalar.location, type=scalar.text, nearest=similar))
         return None
 
-    def _holders(self, part: str) -> Iterator[str]:
-        """Some events that have an attribute of that type."""
-        found = 0
-        for name in sorted(self.types.events):
-            event = self.types.event(name)
-            if found < _MOST_NAMED and event is not None and any(_is(each.type, part) for each in event.attributes):
-                found += 1
-                yield name
+
+def _holders(part: str, types: Types) -> Iterator[str]:
+    """Some events that have an attribute of that type."""
+    found = 0
+    for name in sorted(types.events):
+        event = types.event(name)
+        if found < _MOST_NAMED and event is not None and any(_is(each.type, part) for each in event.attributes):
+            found += 1
+            yield name
 
 
 def _is(type: Type, name: str) -> bool:
