@@ -15,7 +15,11 @@ import pytest
 from situ.deployment import Deployment, difference
 from situ.documents import parse_json, parse_yaml, substitute
 from situ.errors import Problems, SituError
+from situ.expr.check import check
+from situ.expr.emit_python import compile_value
 from situ.expr.faults import find_faults
+from situ.expr.interpret import interpret
+from situ.expr.scope import Scope, Variable
 from situ.quantities import format_duration
 from situ.settings import Settings
 from situ.sources import Kind, Source, Table, load_sources, make_table
@@ -443,6 +447,19 @@ class TestTables:
         again = pickle.loads(pickle.dumps(table))
         assert again == table
         assert again.find({"base": "EUR"}) == table.rows[0]
+
+    def test_rows_are_what_expressions_read(self) -> None:
+        table = make_table(
+            source("{id: string, x: double m, role: optional string, at: optional Corner}"),
+            {"id": ["a", "b"], "x": [1, 2], "role": ["guest", None], "at": [{"x": 5}, None]},
+        )
+        scope = Scope(variables={"cam": Variable(type=table.row)}, types=TYPES)
+        tree = check("struct(cam.x * 2 AS x, coalesce(cam.role, 'none') AS role, cam.at.x AS far)", scope).tree()
+        expected = [{"x": 2.0, "role": "guest", "far": 5.0}, {"x": 4.0, "role": "none", "far": None}]
+        compiled = compile_value(tree, ["cam"]).call
+        for row, result in zip(table.rows, expected, strict=True):
+            assert interpret(tree, {"cam": row}) == result
+            assert compiled(row) == result
 
     def test_wrong_questions_are_mistakes_of_the_caller(self) -> None:
         table = rates()
