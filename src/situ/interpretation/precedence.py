@@ -30,18 +30,18 @@ Standing = Mapping[Type, tuple[int, int]]
 """For each supertype of a type, itself included: distance and order."""
 
 
-def standing(type: Type) -> Standing:
+def standings(type: Type) -> Standing:
     """All types that ``type`` is a subtype of, itself first: the longest chain up to each, and its place on the walk.
 
     The walk goes up depth first, left to right. A type reached twice keeps its first place; leaving out the others
     changes no comparison, because all above it have their places by then.
     """
     if isinstance(type, ListOf):
-        return MappingProxyType({ListOf(above): found for above, found in standing(type.element).items()})
+        return MappingProxyType({ListOf(above): found for above, found in standings(type.element).items()})
     walk: dict[Type, None] = {}
     _walk_up(type, walk)
     distances: dict[Type, int] = {type: 0}
-    for each in _downwards_first(walk):
+    for each in _upwards(type):
         for above in _directly_above(each):
             distances[above] = max(distances.get(above, 0), distances[each] + 1)
     return MappingProxyType({above: (distances[above], order) for order, above in enumerate(walk)})
@@ -64,18 +64,17 @@ def _walk_up(type: Type, walk: dict[Type, None]) -> None:
             _walk_up(above, walk)
 
 
-def _downwards_first(walk: Iterable[Type]) -> list[Type]:
-    """The types so that each comes before all above it: then its own distance is settled when theirs are counted."""
+def _upwards(type: Type) -> list[Type]:
+    """The type and all above it so that each comes before those above it: its distance is settled before theirs."""
     done: dict[Type, None] = {}
 
-    def finish(type: Type) -> None:
-        if type not in done:
-            for above in _directly_above(type):
+    def finish(each: Type) -> None:
+        if each not in done:
+            for above in _directly_above(each):
                 finish(above)
-            done[type] = None
+            done[each] = None
 
-    for each in walk:
-        finish(each)
+    finish(type)
     return list(reversed(done))
 
 
@@ -88,7 +87,7 @@ class Standings:
     def __call__(self, type: Type) -> Standing:
         found = self._known.get(id(type))
         if found is None:
-            found = self._known[id(type)] = type, standing(type)  # the type is held, so its id stays its own
+            found = self._known[id(type)] = type, standings(type)  # the type is held, so its id stays its own
         return found[1]
 
 
@@ -102,21 +101,21 @@ ATTRIBUTE, TYPE = 0, 1
 SAYS_NOTHING: LevelKey = (math.inf, 0, 0)
 
 
-def key(pattern: Pattern, path: Traversal, standings: Callable[[Type], Standing] = standing) -> Key:
+def key(pattern: Pattern, path: Traversal, standings_of: Callable[[Type], Standing] = standings) -> Key:
     """How specific a pattern is about a place it matches: of the target, of the event, and so on inwards.
 
-    Compare as tuples; the smaller wins. ``standings`` may remember what :func:`standing` gives.
+    Compare as tuples; the smaller wins. ``standings_of`` may remember what :func:`standings` gives.
     """
     *inner, last = pattern.qualifiers or (Qualifier(type=pattern.head),)
-    said = [_level(last, path.type, standings)]
+    said = [_level(last, path.type, standings_of)]
     if pattern.qualifiers:
-        said.append(_level(Qualifier(type=pattern.head), path.event, standings))
-        said.extend(_level(each, step.type, standings) for each, step in zip(inner, path.steps, strict=False))
+        said.append(_level(Qualifier(type=pattern.head), path.event, standings_of))
+        said.extend(_level(each, step.type, standings_of) for each, step in zip(inner, path.steps, strict=False))
     return (*said, *(SAYS_NOTHING,) * (len(path.steps) + 1 - len(said)))
 
 
-def _level(said: Qualifier, found: Type, standings: Callable[[Type], Standing]) -> LevelKey:
-    distance, order = standings(found)[said.type]
+def _level(said: Qualifier, found: Type, standings_of: Callable[[Type], Standing]) -> LevelKey:
+    distance, order = standings_of(found)[said.type]
     return distance, ATTRIBUTE if said.attribute else TYPE, order
 
 

@@ -1,0 +1,144 @@
+"""Warnings about rules that do less than they seem to: they match nothing, are never applied, or not everywhere.
+
+All of them need to know what happens at every place of every event type, the places below converted ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from situ.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NOTHING, RULE_NEVER_APPLIES
+from situ.errors import Problem, Problems, SituError
+from situ.interpretation.model import KEEP, Context, Direction, Pattern, Rule
+from situ.interpretation.patterns import Traversal, print_pattern
+from situ.interpretation.precedence import key
+from situ.interpretation.resolution import Place, Rules, expand
+from situ.types.model import is_subtype
+from situ.types.table import Types
+
+_MOST_NAMED = 3  # places in a message
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What became of one rule at the places it matches."""
+
+    applied: bool = False
+    beaten: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    """Where another rule is applied instead."""
+    covered: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    """Where a rule converts the whole that it is a part of."""
+
+
+def check_rules(context: Context, direction: Direction, problems: Problems) -> None:
+    """Warn about rules of the context itself; those it inherits were looked at where they are declared."""
+    own = [rule for rule in context.rules if rule.direction is direction and rule.function != KEEP]
+    if not own:
+        return
+    last = {rule.pattern: rule for rule in own}
+    for rule in own:
+        if last[rule.pattern] is not rule:
+            problems.add(PATTERN_TWICE(rule.location, rule=str(rule), later=_named(last[rule.pattern])))
+    types = context.types_of(direction)
+    try:
+        seen = _look(last, Rules.of(context, direction), types)
+    except SituError as error:
+        problems.extend(error.problems)
+        return
+    for rule in last.values():
+        problems.extend(_warnings(rule, seen[rule.pattern], types))
+
+
+def _named(rule: Rule) -> str:
+    return f"`{rule}` ({rule.location.file}:{rule.location.line})" if rule.location else f"`{rule}`"
+
+
+def _look(own: Mapping[Pattern, Rule], rules: Rules, types: Types) -> Mapping[Pattern, _Seen]:
+    """Every place of every event type, as far as it concerns these rules."""
+    seen = {pattern: _Seen() for pattern in own}
+    for name in sorted(types.events):
+        event = types.event(name)
+        if event is None:
+            continue
+        for place, cover in _places(expand(event, rules, types, covered=True)):
+            if place.rule is None:
+                continue
+            for rule in (place.rule, *place.beaten):
+                if own.get(rule.pattern) is not rule:
+                    continue
+                if cover is not None:
+                    seen[rule.pattern].covered.append((place.path, cover))
+                elif rule is place.rule:
+                    seen[rule.pattern].applied = True
+                else:
+                    seen[rule.pattern].beaten.append((place.path, place.rule))
+    return seen
+
+
+def _places(place: Place, cover: Rule | None = None) -> Iterator[tuple[Place, Rule | None]]:
+    """All places with the rule that converts them as part of a whole, if there is one."""
+    yield place, cover
+    for each in place.below:
+        yield from _places(each, cover or place.rule)
+
+
+def _warnings(rule: Rule, seen: _Seen, types: Types) -> Iterator[Problem]:
+    if seen.applied:
+        yield from _losses(rule, seen.beaten)
+    elif seen.beaten:
+        winner = seen.beaten[0][1]
+        paths = [path for path, other in seen.beaten if other is winner]
+        reason = f"at {_places_named(paths)}, `{winner}` comes first"
+        yield RULE_NEVER_APPLIES(rule.location, rule=str(rule), reason=reason)
+    elif seen.covered:
+        path, cover = seen.covered[0]
+        reason = f"`{cover}` converts the whole value that {_place_named(path)} is a part of"
+        yield RULE_NEVER_APPLIES(rule.location, rule=str(rule), reason=reason)
+    else:
+        yield RULE_MATCHES_NOTHING(
+            rule.location, rule=str(rule), direction=rule.direction.value, remedy=_remedy(rule.pattern, types)
+        )
+
+
+def _losses(rule: Rule, beaten: Sequence[tuple[Traversal, Rule]]) -> Iterator[Problem]:
+    """Where a rule says more about the way and loses all the same, to one that is nearer to the type of the value."""
+    winners: dict[Rule, list[Traversal]] = {}
+    for path, winner in beaten:
+        derived = winner.pattern.target != rule.pattern.target and is_subtype(
+            winner.pattern.target, rule.pattern.target
+        )
+        if derived and key(rule.pattern, path)[1:] < key(winner.pattern, path)[1:]:
+            winners.setdefault(winner, []).append(path)
+    for winner, paths in winners.items():
+        yield LOSES_TO_SUBTYPE(
+            rule.location,
+            rule=str(rule),
+            places=_places_named(paths),
+            winner=str(winner),
+            remedy=f"{print_pattern(_for_subtype(rule.pattern, winner.pattern))} -> {rule.function}",
+        )
+
+
+def _for_subtype(pattern: Pattern, winner: Pattern) -> Pattern:
+    """The pattern with the winner's type at its end."""
+    *before, last = pattern.qualifiers
+    return Pattern(head=pattern.head, qualifiers=(*before, replace(last, type=winner.target)))
+
+
+def _remedy(pattern: Pattern, types: Types) -> str:
+    events = [event for name in types.events if (event := types.event(name)) is not None]
+    if pattern.qualifiers and not any(is_subtype(event, pattern.head) for event in events):
+        return f"A pattern of several parts begins with the type of an event, and `{pattern.head}` is none."
+    return "Take it out, or name a type or attribute that events have."
+
+
+def _places_named(paths: Sequence[Traversal]) -> str:
+    named = ", ".join(_place_named(path) for path in paths[:_MOST_NAMED])
+    more = len(paths) - _MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _place_named(path: Traversal) -> str:
+    where = f"{path.event}.{path}" if path.steps else str(path.event)
+    return f"`{where}` ({path.type})" if path.steps else f"`{where}`"
