@@ -247,7 +247,9 @@ class TestSingle:
         new = document("pull: {places: {csv: q.csv, columns: {at: Place}, max_age: 1 h}}")
         proposal, _ = propose_altered(state, key("source", "places"), new)
         assert moved(proposal) == {"source places": "api"}
-        assert following(state, proposal).deployment.sources["places"].place == "q.csv"
+        after = following(state, proposal)
+        assert after.deployment.sources["places"].place == "q.csv"
+        assert after.digest == after.deployment.digest
 
     def test_sources_of_others_stay_beside_those_of_the_folder(self) -> None:
         state = self.add("source", "places", "pull: {places: {csv: p.csv, columns: {at: Position}}}")
