@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from situ.expr.navigate import attribute_of
 from situ.expr.scope import Scope
 from situ.expr.tree import ForEach, Node, Read, Span, rebuild, walk
 
+Reach = Callable[[Node, str, Scope, Span], Node | None]
+"""How an attribute of what is put in is reached: the node that reads it; None if there is no such attribute."""
 
-def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span | None = None) -> Node:
+
+def substitute(
+    node: Node,
+    given: Mapping[str, Node],
+    scope: Scope,
+    span: Span | None = None,
+    *,
+    reach: Reach = attribute_of,
+) -> Node:
     """The node with every read of a variable in ``given`` replaced by reading the same path from its node.
 
     ``span`` places the result where the call stands: problems point there, not into the function.
@@ -21,7 +31,7 @@ def substitute(node: Node, given: Mapping[str, Node], scope: Scope, span: Span |
         if isinstance(part, Read) and part.variable in given:
             found: Node = given[part.variable]
             for step in part.path:
-                reached = attribute_of(found, step, scope, span or part.span)
+                reached = reach(found, step, scope, span or part.span)
                 if reached is None:
                     raise KeyError(step)  # the caller checked that the argument's type has the parameter's attributes
                 found = reached

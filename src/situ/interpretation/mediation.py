@@ -1,0 +1,130 @@
+"""Subscriptions in the terms of a context → what they ask of root events.
+
+What a filter says of the event that would be delivered, it says of the root event as well: every attribute in it is
+replaced by the expression that makes that attribute. No function need be inverted, and what is left after
+simplification is as a rule a plain comparison again, which is indexed like all others. So events are matched in one
+form, and converted only for those who want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
+from situ.errors import Problem, SituError, nearest
+from situ.expr.navigate import attribute_of
+from situ.expr.results import check_bounded
+from situ.expr.scope import Definition, Scope, event_scope
+from situ.expr.simplify import simplify
+from situ.expr.substitute import substitute
+from situ.expr.syntax import DEFAULT_LIMITS, Limits, locate_in
+from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
+from situ.interpretation.bodies import DATA, EVENT
+from situ.interpretation.model import Context
+from situ.interpretation.transformation import Transformation
+from situ.types.model import BOOLEAN, STRING, Struct, is_subtype
+from situ.types.table import Types
+
+_TYPE = "type"
+
+
+def mediate(
+    subscription: str,
+    types: Iterable[str],
+    where: str,
+    context: Context,
+    outbound: Mapping[str, Transformation],
+    functions: Mapping[str, Definition],
+    limits: Limits = DEFAULT_LIMITS,
+) -> Mapping[str, Node]:
+    """Root event type → the condition on its events under which the subscription wants them.
+
+    ``outbound`` are the ways out of root into the context. A condition holds for events of just this type, those of
+    its subtypes have their own. :class:`SituError` if a type of the subscription is never delivered, or its filter
+    cannot be used.
+    """
+    found: dict[str, Node] = {}
+    problems: list[Problem] = []
+    for name in types:
+        wanted = context.types.event(name)
+        ways = [] if wanted is None else [each for each in outbound.values() if is_subtype(each.target, wanted)]
+        if wanted is None or not ways:
+            near = nearest(name, sorted({each.target.name for each in outbound.values()}))
+            problems.append(NOT_DELIVERED(subscription=subscription, type=name, context=context.id, nearest=near))
+            continue
+        try:
+            filter_ = _Filter(subscription, wanted, where, context, functions, limits)
+        except SituError as error:
+            problems.extend(error.problems)
+            continue
+        for way in ways:
+            condition = filter_.on(way, context.root.types)
+            known = found.get(way.source.name)
+            found[way.source.name] = condition if known is None else simplify(_either(known, condition))
+    if problems:
+        raise SituError(*problems)
+    return found
+
+
+def _either(one: Node, other: Node) -> Node:
+    """A subscription to several types wants an event that any of them lets through."""
+    return one if one == other else Or((one, other))
+
+
+class _Filter:
+    """A filter, read in the terms of a context for one of its event types."""
+
+    def __init__(
+        self,
+        subscription: str,
+        wanted: Struct,
+        where: str,
+        context: Context,
+        functions: Mapping[str, Definition],
+        limits: Limits,
+    ) -> None:
+        self._scope: Scope = event_scope(wanted, types=context.types, functions=functions, limits=limits)
+        self._node: Node = TRUE
+        if where:
+            checked = check_bounded(where, self._scope, locate_in(where), BOOLEAN)
+            if checked.node is None:
+                raise SituError(
+                    *(
+                        FILTER_INVALID(each.location, cause=each, subscription=subscription, type=wanted.name)
+                        for each in checked.problems
+                        if each.is_error
+                    )
+                )
+            self._node = checked.node
+
+    def on(self, way: Transformation, types: Types) -> Node:
+        """What it asks of the source of this way."""
+        named = _named(self._node, way.target.name)
+        condition = simplify(substitute(named, {DATA: way.node}, self._scope, reach=_part))
+        if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
+            return condition
+        just = Compare("=", Read(EVENT, (_TYPE,), STRING), Literal(way.source.name, STRING))
+        return simplify(And((just, condition)))
+
+
+def reads_beyond(node: Node) -> bool:
+    """Whether a condition needs more than the event: a row of a table, say."""
+    return any(isinstance(each, Read) and each.variable not in (EVENT, DATA) for each in walk(node))
+
+
+def _named(node: Node, type: str) -> Node:
+    """The type of the event is the one it is delivered as."""
+    if isinstance(node, Read) and node.variable == EVENT and node.path == (_TYPE,):
+        return Literal(type, STRING, span=node.span)
+    return rebuild(node, lambda part: _named(part, type))
+
+
+def _part(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
+    """An attribute of what is delivered is the expression that makes it, whatever becomes of the others."""
+    if isinstance(of, MakeStruct):
+        made = dict(of.fields).get(name)
+        if made is not None:
+            return made
+        attribute = of.type.attribute(name)
+        return None if attribute is None else Literal(None, attribute.type, span=span)
+    return attribute_of(of, name, scope, span)
