@@ -71,6 +71,8 @@ class ConversionText:
     lossy: bool = False
     inverse: Scalar | None = None
     nulls: bool = False
+    lost: frozenset[str] = frozenset()
+    """The names of rows that are not understood, but were declared."""
 
 
 def read_conversion(key: Scalar, node: Node, read: Reader) -> ConversionText | None:
@@ -120,6 +122,7 @@ class _Long:
 
     def __init__(self, key: Scalar, read: Reader) -> None:
         self._key, self._read = key, read
+        self._lost: set[str] = set()
 
     def read(self, node: Mapping) -> ConversionText | None:
         fields = self._read.fields(node, required=("signature",), optional=CONVERSION_KEYS[1:])
@@ -158,6 +161,7 @@ class _Long:
             lossy=lossy,
             inverse=inverse,
             nulls=nulls,
+            lost=frozenset(self._lost),
         )
 
     def _means(self, fields: Fields) -> Expression | None:
@@ -213,6 +217,7 @@ class _Long:
             below = self._read.fields(node, required=("source", "key"), optional=("as_of",))
             source = below.scalar("source") if below is not None else None
             if below is None or not self._is_variable(name) or source is None:
+                self._lost.add(name.text)
                 continue
             keys = self._expressions(below, "key")
             found.append(LookupText(name=name, source=source, keys=keys, as_of=below.scalar("as_of")))
@@ -223,6 +228,7 @@ class _Long:
         for name, node in self._entries(fields, "state"):
             below = self._read.fields(node, required=("event", "keep"), optional=("key", "history", "ttl", "max_keys"))
             if below is None or not self._is_variable(name):
+                self._lost.add(name.text)
                 continue
             lacking = [f"`{each}`" for each in ("key", "ttl", "max_keys") if each not in below]
             if "key" not in fields:
@@ -240,6 +246,8 @@ class _Long:
                     name=name, event=event, key=key, keep=keep, history=history or timedelta(), ttl=ttl, max_keys=most
                 )
                 found.append(text)
+            else:
+                self._lost.add(name.text)
         return tuple(sorted(found, key=lambda each: each.name.text))
 
     def _expressions(self, fields: Fields, key: str) -> tuple[tuple[Scalar, Expression], ...]:

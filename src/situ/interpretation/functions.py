@@ -137,7 +137,7 @@ class _Defining:
         )
         check_time(conversion, text, self._problems)
         lost = {each.name.text for each, found in zip(text.lookups, lookups, strict=True) if found is None}
-        lost |= {each.name.text for each, found in zip(text.states, states, strict=True) if found is None}
+        lost |= {each.name.text for each, found in zip(text.states, states, strict=True) if found is None} | text.lost
         return self._check(conversion, lost=lost)
 
     # ── parts ─────────────────────────────────────────────────────────────────────────────────────

@@ -113,6 +113,8 @@ class _Defining:
             if attribute is None:
                 if not self._lost(target, key.text):
                     self._bad(key.location, key.text, f"the target {fault}", "Name a path of the target type.")
+                if isinstance(node, Scalar) and isinstance(node.value, str):
+                    self._path(key, node, source)
                 continue
             path = tuple(key.text.split("."))
             if other := next((each for each in found if each[: len(path)] == path or path[: len(each)] == each), None):
@@ -129,21 +131,27 @@ class _Defining:
 
     def _origin(self, key: Scalar, node: Node, source: Struct, target: Attribute, types: Types) -> Origin | None:
         if isinstance(node, Scalar) and isinstance(node.value, str):
-            attribute, fault = attribute_at(source, node.text)
-            if attribute is None:
-                if not self._lost(source, node.text):
-                    self._bad(node.location, key.text, f"the source {fault}", _FORMS)
-                return None
-            return FromPath(path=tuple(node.text.split(".")))
+            return self._path(key, node, source)
         if not isinstance(node, Mapping) or len(node.entries) != 1:
             self._bad(node.location, key.text, "it has another form", _FORMS)
             return None
         (form, value), *_ = node.entries
         if form.text == "expr" and isinstance(value, Scalar) and isinstance(value.value, str):
             return self._expression(key, value, source, target, types)
+        if form.text == "expr":
+            self._bad(value.location, key.text, "its expression is no text", "Put it in quotes.")
+            return None
         if form.text == "default":
             return self._default(key, value, target)
         self._bad(form.location, key.text, f"`{form.text}` is no form", _FORMS)
+        return None
+
+    def _path(self, key: Scalar, text: Scalar, source: Struct) -> FromPath | None:
+        attribute, fault = attribute_at(source, text.text)
+        if attribute is not None:
+            return FromPath(path=tuple(text.text.split(".")))
+        if not self._lost(source, text.text):
+            self._bad(text.location, key.text, f"the source {fault}", _FORMS)
         return None
 
     def _expression(self, key: Scalar, text: Scalar, source: Struct, target: Attribute, types: Types) -> Origin | None:
