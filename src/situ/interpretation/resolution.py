@@ -103,6 +103,7 @@ class _Expansion:
         self._types = types
         self._covered = covered
         self._left = MOST_PATHS
+        self._subtypes: dict[int, tuple[Type, ...]] = {}  # by identity: the types hold them all
 
     def whole(self) -> Place:
         cursor = self._rules.tree.start(self._event)
@@ -137,14 +138,21 @@ class _Expansion:
     def _values(
         self, steps: tuple[Step, ...], cursor: Cursor, name: str, declared: Type, *, elements: bool
     ) -> tuple[Place, ...]:
-        # Only structs say themselves which subtype they are.
-        types = self._types.subtypes(declared) if isinstance(declared, Struct) else (declared,)
         places: list[Place] = []
-        for type in types:
+        for type in self._dynamic(declared):
             step = Step(attribute=name, elements=elements, type=type)
             path = Traversal(event=self._event, steps=(*steps, step))
             places.append(self._place(path, cursor.step(name, elements, type), cursor))
         return tuple(places)
+
+    def _dynamic(self, declared: Type) -> tuple[Type, ...]:
+        """The types that values have where this one is declared: only structs say themselves which they are."""
+        if not isinstance(declared, Struct):
+            return (declared,)
+        found = self._subtypes.get(id(declared))
+        if found is None:
+            found = self._subtypes[id(declared)] = self._types.subtypes(declared)
+        return found
 
     def _count(self) -> None:
         self._left -= 1
