@@ -10,6 +10,8 @@ from situ.deployment import Deployment
 from situ.documents import Document, parse_yaml
 from situ.errors import Problems
 from situ.expr.definitions import load_functions
+from situ.interpretation.declare import declare_contexts
+from situ.interpretation.load import define_contexts, root_declarations
 from situ.registry.objects import Key, Object, bodies_of, content_of, digest_of
 from situ.registry.proposal import Proposal, State
 from situ.settings import load_settings
@@ -53,14 +55,18 @@ def deploy(files: Mapping[str, str] = FILES) -> Deployment:
         return [each for name, each in documents.items() if name.startswith(kind)]
 
     settings = load_settings(documents["situ.yaml"], problems)
-    types = load_types(of("types/"), problems)
+    declared = declare_contexts(of("contexts/"), problems)
+    types = load_types(of("types/"), problems, also=root_declarations(declared))
     functions = load_functions(of("functions/"), types, problems)
-    clients = load_clients(of("clients/"), types, functions.callable, problems)
+    contexts = define_contexts(declared, types, functions.defined, problems)
+    visible = {each.id: each.types for each in contexts}
+    clients = load_clients(of("clients/"), types, functions.callable, problems, contexts=visible)
     assert not problems.errors, "\n".join(map(str, problems))
     return Deployment(
         settings=settings,
         types=types,
         functions=functions.defined,
+        contexts=contexts,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

@@ -1,0 +1,180 @@
+"""Contexts in the registry: objects like others, which clients are in, and which nothing may break."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from situ.deployment import difference
+from situ.errors import SituError
+from situ.registry.api_changes import propose_added, propose_altered, propose_removed
+from situ.registry.client_changes import propose_clients
+from situ.registry.folder_changes import propose_folder
+from situ.registry.objects import bodies_of, deployment_of
+from situ.registry.proposal import State
+from situ.registry.written import as_yaml, declared_in
+from tests.registry_files import FILES, deploy, document, following, key, state_of, subscription
+
+IN_CONTEXTS = {
+    **FILES,
+    "contexts/root.yaml": """
+        context: root
+        units: {GBP: currency}
+        types: {Valve: {open: double %}}
+        functions: {feet: double m -> double ft = value * 3.28}
+        """,
+    "contexts/us.yaml": """
+        context: us
+        types: {Position: {x: double ft, y: double ft}}
+        events:
+          Moved: {to: Position, at: {type: double, unit: GBP, default: 5}, valve: optional Valve}
+        maps:
+          - out: Moved -> Moved
+            attributes: {at: {default: 7}}
+        rules: [Position -> feet_of]
+        functions:
+          feet_of: root:Position -> Position = struct(value.x * 3.28 AS x, value.y * 3.28 AS y)
+        """,
+    "contexts/ny.yaml": "context: us.ny\nextends: us\n",
+    "clients/d.yaml": "clients: {york: {context: us.ny, subscriptions: {all: {types: [Moved]}}}}",
+}
+PLANT = deploy(IN_CONTEXTS)
+START = state_of(PLANT)
+
+
+def codes(error: SituError) -> list[str]:
+    return [problem.code.code for problem in error.problems]
+
+
+def test_each_context_is_one_object_and_root_has_only_what_is_its_own() -> None:
+    bodies = bodies_of(PLANT)
+    assert [each.name for each in sorted(bodies) if each.kind == "context"] == ["root", "us", "us.ny"]
+    assert json.loads(bodies[key("context", "root")]).keys() == {"functions"}
+    assert {key("unit", "GBP"), key("type", "Valve")} <= bodies.keys()
+    assert json.loads(bodies[key("client", "york")]) == {"context": "us.ny"}
+    assert deployment_of(bodies, 3) == PLANT.at_version(3)
+
+
+def test_files_declare_what_they_make() -> None:
+    found = {each for name, text in IN_CONTEXTS.items() for each, _ in declared_in(document(text, name))}
+    assert found == bodies_of(PLANT).keys()
+
+
+def test_contexts_are_shown_as_files_that_declare_them() -> None:
+    for id in ("root", "us", "us.ny"):
+        text = as_yaml(START.objects[key("context", id)], PLANT)
+        assert [each for each, _ in declared_in(document(text))] == [key("context", id)], text
+    text = as_yaml(START.objects[key("context", "us")], PLANT)
+    assert list(yaml.safe_load(text)) == [
+        "version",
+        "context",
+        "extends",
+        "types",
+        "events",
+        "maps",
+        "rules",
+        "functions",
+    ]
+    state = following(START, propose_folder(START, deploy(FILES), {}))
+    again = following(
+        state,
+        propose_added(state, key("context", "us"), document(text.replace("GBP", "EUR").replace("Valve", "string")))[0],
+    )
+    assert again.deployment.contexts.by_id["us"].rules == PLANT.contexts.by_id["us"].rules
+
+
+def test_a_folder_without_changes_changes_nothing_and_one_with_changes_what_differs() -> None:
+    assert propose_folder(START, deploy(IN_CONTEXTS), {}).moves == {}
+    new = deploy({**IN_CONTEXTS, "contexts/ny.yaml": "context: us.ny\nextends: us\nderive: true\n"})
+    assert list(propose_folder(START, new, {}).moves) == [key("context", "us.ny")]
+
+
+def test_contexts_that_were_added_stay_beside_those_of_the_folder() -> None:
+    new = document("context: eu\nextends: us\nrules: {out: [Moved.to -> feet_of]}")
+    state = following(START, propose_added(START, key("context", "eu"), new)[0])
+    state = following(state, propose_folder(state, deploy({**IN_CONTEXTS, "clients/d.yaml": ""}), {}))
+    assert state.objects[key("context", "eu")].origin == "api"
+    without = {name: text for name, text in IN_CONTEXTS.items() if name not in ("contexts/us.yaml", "clients/d.yaml")}
+    del without["contexts/ny.yaml"]
+    with pytest.raises(SituError) as refused:
+        propose_folder(state, deploy(without), {})
+    assert codes(refused.value) == ["INT501"]
+
+
+def test_altered() -> None:
+    state = following(START, propose_added(START, key("context", "eu"), document("context: eu"))[0])
+    proposal, _ = propose_altered(state, key("context", "eu"), document("context: eu\nextends: us"))
+    assert list(proposal.moves) == [key("context", "eu")]
+    parent = proposal.deployment.contexts.by_id["eu"].parent
+    assert parent is not None
+    assert parent.id == "us"
+    with pytest.raises(SituError) as refused:
+        propose_altered(state, key("context", "eu"), document("context: eu\nextends: uss"))
+    assert codes(refused.value) == ["INT501"]
+
+
+def test_a_document_of_root_with_types_declares_more_than_the_context() -> None:
+    state = state_of(deploy())
+    with pytest.raises(SituError) as refused:
+        propose_added(state, key("context", "root"), document("context: root\nunits: {GBP: currency}"))
+    assert codes(refused.value) == ["D110"]
+    text = "context: root\nfunctions: {feet: double m -> double ft = value * 3.28}"
+    added = propose_added(state, key("context", "root"), document(text))[0]
+    assert "feet" in following(state, added).deployment.contexts.root.functions
+
+
+def _added(state: State, kind: str, name: str, text: str) -> State:
+    return following(state, propose_added(state, key(kind, name), document(text))[0])
+
+
+def test_nothing_that_a_context_needs_can_go() -> None:
+    state = _added(state_of(deploy()), "type", "Valve", "types: {Valve: {open: double %}}")
+    state = _added(state, "context", "eu", "context: eu\ntypes: {Tap: {valve: Valve}}")
+    state = _added(state, "context", "eu.de", "context: eu.de\nextends: eu")
+    state = _added(state, "client", "bonn", "clients: {bonn: {context: eu.de}}")
+    for kind, name, expected in (
+        ("type", "Valve", ["INT101"]),
+        ("context", "eu", ["INT501"]),
+        ("context", "eu.de", ["INT501"]),
+    ):
+        with pytest.raises(SituError) as refused:
+            propose_removed(state, key(kind, name))
+        assert codes(refused.value) == expected, name
+
+
+def test_what_clients_declare_is_looked_up_in_their_context() -> None:
+    judged = propose_clients(START, [subscription("york/ft", "to.x > 3 ft", types=("Moved",))], ())
+    assert judged.said == {}
+    made = judged.proposal.deployment.subscriptions["york/ft"]
+    assert (made.context, made.where) == ("us.ny", "to.x > 3 ft")
+    assert judged.proposal.deployment.clients["york"].context == "us.ny"
+    judged = propose_clients(START, [subscription("york/valves", "valve.open > 5 %", types=("Moved",))], ())
+    assert judged.said == {}
+    judged = propose_clients(START, [subscription("bonn/valves", "valve.open > 5 %", types=("Moved",))], ())
+    assert [problem.code.code for problem in judged.said[key("subscription", "bonn/valves")]] == ["INT602"]
+
+
+def test_a_change_of_a_context_must_suit_those_who_are_in_it() -> None:
+    state = following(
+        START, propose_clients(START, [subscription("york/v", "valve.open > 5 %", types=("Moved",))], ()).proposal
+    )
+    without = IN_CONTEXTS["contexts/us.yaml"].replace(", valve: optional Valve", "")
+    with pytest.raises(SituError) as refused:
+        propose_folder(state, deploy({**IN_CONTEXTS, "contexts/us.yaml": without}), {})
+    assert codes(refused.value) == ["INT602"]
+
+
+def test_what_differs_is_named_in_the_words_of_the_file() -> None:
+    us = IN_CONTEXTS["contexts/us.yaml"].replace("{default: 7}", "{default: 8}").replace("x: double ft", "x: double yd")
+    new = deploy({**IN_CONTEXTS, "contexts/us.yaml": us, "clients/d.yaml": "clients: {york: {}}"})
+    changes = {str(each): each for each in difference(PLANT, new)}
+    assert list(changes) == ["context us changed", "client york changed", "subscription york/all removed"]
+    details = [(each.part, each.before, each.after) for each in changes["context us changed"].details]
+    assert details == [
+        ("types Position", '{"x":"double ft","y":"double ft"}', '{"x":"double yd","y":"double ft"}'),
+        ("out Moved becomes", 'Moved {"at":{"default":7.0}}', 'Moved {"at":{"default":8.0}}'),
+    ]
+    (detail,) = changes["client york changed"].details
+    assert (detail.part, detail.before, detail.after) == ("context", "us.ny", None)
