@@ -75,13 +75,14 @@ pull:
 version: 1
 context: acme.us
 extends: root
+units: {USD: currency}
 types:
   UsLine: {article: string, price: "decimal(18,2) USD", count: {type: int, default: 1}}
 events:
-  UsOrder: {customer: PersonId, lines: [UsLine]}
+  UsOrder: {customer: PersonId, lines: [UsLine], remark: optional string}
 maps:
   - out: Order -> UsOrder
-    attributes: {customer: customer}
+    attributes: {remark: note}                   # the others go by their names
 rules:
   out: [Line -> to_us_line]
 functions:
@@ -130,6 +131,7 @@ _NAMED = {
     "lookup": "NAME",
     "state": "NAME",
     "key": "COLUMN",
+    "attributes": "TARGET",
     "keep": "NAME",
     "clients": "CLIENT",
     "conf": "SETTING",
@@ -178,6 +180,8 @@ def _below(form: Mapping[str, Any], way: str) -> Iterator[list[str]]:
     for each in alternatives:
         if each.get("properties"):
             yield from _keys(each, f"{way}.", alone=alone)
+        if isinstance(each.get("items"), dict) and each["items"].get("properties"):
+            yield from _keys(each["items"], f"{way}[].", alone=alone)
         named = each.get("additionalProperties")
         if isinstance(named, dict):
             inside = f"{way}.{_NAMED.get(way.split('.')[-1], 'NAME')}"

@@ -147,7 +147,11 @@ def _contexts() -> dict[str, Any]:
     rules = {"type": ["array", "null"], "items": rule}
     origin = {
         "description": "a path of the source, {expr: EXPRESSION} or {default: VALUE}",
-        "anyOf": [_TEXT, _object({"expr": _TEXT}, ("expr",)), _object({"default": True}, ("default",))],
+        "anyOf": [
+            _TEXT,
+            _object({"expr": _about("an expression over the source as it came")}, ("expr",)),
+            _object({"default": {"description": "the value it always has"}}, ("default",)),
+        ],
     }
     attributes = {"type": ["object", "null"], "description": "what does not go by name", "additionalProperties": origin}
     mappings = {
@@ -157,7 +161,9 @@ def _contexts() -> dict[str, Any]:
     }
     mapping = _object({**{key: mappings[key] for key in MAPPING_KEYS}, "attributes": attributes})
     one_way = {"oneOf": [{"required": [key]} for key in MAPPING_KEYS]}
-    grouped = {**_object({"out": rules, "in": rules}), "type": ["object", "null"]}
+    ways = {"out": "from root to the context", "in": "from the context to root"}
+    directions = {key: {**rules, "description": about} for key, about in ways.items()}
+    grouped = {**_object(directions), "type": ["object", "null"]}
     fields = {
         "extends": {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context it inherits from; root if absent"},
         "derive": {**_BOOLEAN, "description": "whether event types that rules change get types of their own"},
@@ -174,10 +180,29 @@ def _contexts() -> dict[str, Any]:
     return _object({"context": identifier, **{key: fields[key] for key in CONTEXT_KEYS}}, ("context",))
 
 
+def _about(description: str) -> dict[str, Any]:
+    return {**_TEXT, "description": description}
+
+
+def _expressions(about: str, each: str) -> dict[str, Any]:
+    names = {"type": "object", "propertyNames": {"pattern": _WORD}, "description": about}
+    return {**names, "additionalProperties": _about(each)}
+
+
 def _conversion() -> dict[str, Any]:
-    expression = {"type": "object", "propertyNames": {"pattern": _WORD}, "additionalProperties": _TEXT}
-    lookup = {"source": _TEXT, "key": expression, "as_of": _TEXT}
-    state = {"event": _TEXT, "key": _TEXT, "keep": expression, "history": _TEXT, "ttl": _TEXT, "max_keys": _COUNT}
+    lookup = {
+        "source": _about("a table of sources/"),
+        "key": _expressions("the columns that must have a value", "the value, over `value` and `event`"),
+        "as_of": _about("a column of instants: the last row not after the function's `time`"),
+    }
+    state = {
+        "event": _about("the event type of root that is remembered"),
+        "key": _about("an expression over it: whose it is"),
+        "keep": _expressions("what is remembered of it", "an expression over it"),
+        "history": _about("for how long events that came later are passed over, as `10 min`"),
+        "ttl": _about("after which time without a new one it is forgotten, as `24 h`"),
+        "max_keys": {**_COUNT, "description": "how many keys are remembered at most"},
+    }
     fields = {
         "signature": {**_TEXT, "description": "TYPE [UNIT] -> TYPE [UNIT]"},
         "expr": {**_TEXT, "description": "an expression over `value`, `event` and what is looked up or remembered"},
@@ -189,7 +214,10 @@ def _conversion() -> dict[str, Any]:
         "state": _named(_WORD, _object(state, ("event", "key", "keep", "ttl", "max_keys")), "what is remembered"),
         "missing": {
             "description": "without a row: `error`, `null`, `hold 5 s` or {default: VALUE}",
-            "anyOf": [{"type": ["string", "null"]}, _object({"default": True}, ("default",))],
+            "anyOf": [
+                {"type": ["string", "null"]},
+                _object({"default": {"description": "the result, as it would stand in an event"}}, ("default",)),
+            ],
         },
         "nulls": {"enum": ["call", "skip"], "description": "whether it is called for null, too"},
         "lossy": {**_BOOLEAN, "description": "whether it loses information"},
