@@ -213,6 +213,36 @@ def test_hidden_types_are_reached_through_root() -> None:
     assert read("Seen.at(:Position)", own, TYPES) == read("Seen.at", own, TYPES)
 
 
+def test_printed_patterns_read_back_without_a_warning_where_names_run_into_each_other() -> None:
+    types = types_of("""
+        types:
+          acme: {Lid: double, Order: string, date: date, pair: [acme.Lid]}
+          acme.Lid: {x: double}
+          Order: {total: double, lid: acme.Lid}
+        events:
+          E: {acme: acme, Order: Order, orders: [Order], own: acme}
+    """)
+    written = [
+        *("acme.Lid(double)", "acme.:double", "E.own.Lid", "E.:acme.Lid(double)", "E.:acme.:acme.Lid.x", "E.:acme.Lid"),
+        *("E.acme(acme).date(date)", "E.:Order.total", "E.orders.lid", "E.orders[]", "E.own.pair.x", "E.own.pair"),
+        *("E.Order(Order)", "E.:Order", "E.own.:acme.Lid", "E.own.date(date)", "E.own.:date"),
+    ]
+    for text in written:
+        problems = Problems()
+        pattern = read_pattern(text, types, problems)
+        assert pattern is not None, (text, list(map(str, problems)))
+        printed = print_pattern(pattern, types)
+        assert read_pattern(printed, types, problems) == pattern, (text, printed)
+        assert not list(problems), (text, printed, list(map(str, problems)))
+    hidden = read("root:Shipment.origin", own_shipments(), TYPES)
+    assert print_pattern(hidden, own_shipments()) == "root:Shipment.origin(root:Position)"
+    assert read("root:Shipment.origin(root:Position)", own_shipments(), TYPES) == hidden
+
+
+def own_shipments() -> Types:
+    return types_of("types:\n  Position: {lat: double}\nevents:\n  Shipment: {at: Position}\n")
+
+
 def way(name: str, *steps: tuple[str, str]) -> Traversal:
     """A place: ``crates[]`` with the type of the value there, and so on."""
     return Traversal(

@@ -8,23 +8,15 @@ possible at all, and which places one matches. Which of several matching pattern
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from situ.catalogue import (
-    ATTRIBUTE_AND_TYPE,
-    PATTERN_UNKNOWN,
-    QUALIFIER_IMPOSSIBLE,
-    QUALIFIER_NO_SUBTYPE,
-)
-from situ.errors import Problems, SituError, nearest
+from situ.errors import Problems, SituError
 from situ.interpretation.model import Pattern, Qualifier
-from situ.interpretation.pattern_syntax import Part, TypeText, split_pattern
-from situ.types.model import Attribute, ListOf, Named, Struct, Type, is_subtype
+from situ.interpretation.pattern_reader import PatternReader, innermost
+from situ.types.model import ListOf, Named, Struct, Type, is_subtype
 from situ.types.syntax import Locate, nowhere
 from situ.types.table import Types
-
-_MOST_NAMED = 5  # in a hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +60,10 @@ class Traversal:
             left = step.type
 
 
+def _lists(type: Type) -> int:
+    return 1 + _lists(type.element) if isinstance(type, ListOf) else 0
+
+
 def matches(pattern: Pattern, path: Traversal) -> bool:
     """Whether the pattern names this place.
 
@@ -103,214 +99,64 @@ def read_pattern(
     ``types`` are those visible where it stands; ``root:Name`` is looked up in ``root``, for names hidden there.
     """
     try:
-        return _Reader(text, types, root or types, problems, locate).pattern()
+        return PatternReader(text, types, root or types, problems, locate).pattern()
     except SituError as error:
         problems.extend(error.problems)
         return None
-
-
-class _Reader:
-    """Gives the parts of a written pattern their meaning, from left to right."""
-
-    def __init__(self, text: str, types: Types, root: Types, problems: Problems, locate: Locate) -> None:
-        self._text = text
-        self._types = types
-        self._root = root
-        self._problems = problems
-        self._locate = locate
-        self._parts = split_pattern(text, locate)
-
-    def pattern(self) -> Pattern:
-        head, at = self._type(0)
-        if at < len(self._parts) and not isinstance(head, Struct):
-            reason = f"the first of several parts is the type of an event, and `{head}` is no struct"
-            raise self._impossible(
-                self._parts[0], reason, f"Write `{self._parts[-1].text}` alone, or begin with an event type."
-            )
-        qualifiers: list[Qualifier] = []
-        left = head
-        while at < len(self._parts):
-            qualifier, at = self._qualifier(left, at)
-            qualifiers.append(qualifier)
-            left = qualifier.type
-        return Pattern(head=head, qualifiers=tuple(qualifiers), text=self._text.strip())
-
-    def _qualifier(self, left: Type, at: int) -> tuple[Qualifier, int]:
-        part = self._parts[at]
-        attributes = left.attributes if isinstance(left, Struct) else ()
-        if part.can_be_attribute:
-            for attribute in attributes:
-                if attribute.name == part.name:
-                    return self._attribute(left, attribute, part, last=at + 1 == len(self._parts)), at + 1
-        names = tuple(attribute.name for attribute in attributes)
-        if part.must_be_attribute:
-            raise self._unknown("attribute", part.name, part.name_at, f" in `{left}`", names)
-        type, after = self._type(at, left, names)
-        self._check_occurs(left, type, part, last=after == len(self._parts))
-        return Qualifier(type=type), after
-
-    def _attribute(self, left: Type, attribute: Attribute, part: Part, *, last: bool) -> Qualifier:
-        """``attr``, ``attr(Type)``, ``attr[]``, ``attr[](Type)``; not last, one of a list is about its elements."""
-        declared = attribute.type
-        if part.is_bare and self._types.get(part.name) is not None:
-            place = self._locate(part.at, part.length)
-            self._problems.add(ATTRIBUTE_AND_TYPE(place, name=part.name, left=str(left), type=str(declared)))
-        if part.elements and not isinstance(declared, ListOf):
-            reason = f"`{part.name}` of `{left}` is a `{declared}`, and no list"
-            raise self._impossible(part, reason, f"Write `{part.name}`, without `[]`.")
-        possible = list(_element_types(declared)) if part.elements else [declared]
-        type = possible[0] if part.given is None else self._look_up(part.given)
-        if part.given is not None and not any(is_subtype(type, each) for each in possible):
-            raise self._no_subtype(left, part, part.given, type, possible[0])
-        elements = part.elements
-        if not last and isinstance(type, ListOf):
-            elements, type = True, _innermost(type)
-        if not last:
-            self._check_continues(part, type)
-        return Qualifier(type=type, attribute=attribute.name, elements=elements)
-
-    def _type(self, at: int, left: Type | None = None, attributes: tuple[str, ...] = ()) -> tuple[Type, int]:
-        """The type that begins with a part, and where it ends: names of types may have dots, the longest counts."""
-        part = self._parts[at]
-        if part.type is not None:
-            return self._look_up(part.type), at + 1
-        if part.must_be_attribute:
-            raise self._impossible(
-                part, "a pattern begins with a type", f"Write `{part.name}` alone, or an event type first."
-            )
-        table = self._root if part.in_root else self._types
-        end = at + 1
-        while end < len(self._parts) and self._parts[end].is_bare:
-            end += 1
-        for stop in range(end, at, -1):
-            found = table.get(".".join(each.name for each in self._parts[at:stop]))
-            if found is not None:
-                return found, stop
-        if left is None or part.forced:
-            raise self._unknown("type", part.name, part.name_at, "", table.names)
-        where = f" in `{left}`, and no type of this name"
-        raise self._unknown("attribute", part.name, part.name_at, where, (*attributes, *table.names))
-
-    def _look_up(self, text: TypeText) -> Type:
-        table = self._root if text.in_root else self._types
-        found: Type | None = text.decimal or table.get(text.name)
-        if found is None:
-            raise self._unknown("type", text.name, text.name_at, "", table.names)
-        for _ in range(text.lists):
-            found = ListOf(found)
-        return found
-
-    def _check_occurs(self, left: Type, type: Type, part: Part, *, last: bool) -> None:
-        """A type must be possible below what stands to its left: directly, or if it is the last at any depth."""
-        if not last:
-            self._check_continues(part, type)
-        if self._occurs(type, _below(left, self._types) if last else _directly_below(left)):
-            return
-        if last or not self._occurs(type, _below(left, self._types)):
-            remedy = "Take this part out, or name another type."
-            raise self._impossible(part, f"no value below `{left}` can be a `{type}`", remedy)
-        remedy = "Only the last part of a pattern skips levels: name those that lie between."
-        raise self._impossible(part, f"no attribute of `{left}` can be a `{type}`", remedy)
-
-    def _occurs(self, type: Type, declared: Iterable[Type]) -> bool:
-        return any(is_subtype(each, type) for above in declared for each in self._types.subtypes(above))
-
-    def _check_continues(self, part: Part, type: Type) -> None:
-        if not isinstance(type, Struct):
-            inner = _innermost(type)
-            remedy = f"For the elements write `{inner}`." if inner != type else "Make it the last part of the pattern."
-            raise self._impossible(part, f"a `{type}` has no attributes, so nothing can follow it", remedy)
-
-    def _impossible(self, part: Part, reason: str, remedy: str) -> SituError:
-        place = self._locate(part.at, part.length)
-        return SituError(QUALIFIER_IMPOSSIBLE(place, qualifier=part.text, reason=reason, remedy=remedy))
-
-    def _no_subtype(self, left: Type, part: Part, given: TypeText, type: Type, declared: Type) -> SituError:
-        return SituError(
-            QUALIFIER_NO_SUBTYPE(
-                self._locate(given.at, given.length),
-                type=str(type),
-                declared=str(declared),
-                left=str(left),
-                attribute=f"{part.name}[]" if part.elements else part.name,
-                possible=tuple(map(str, self._types.subtypes(declared)[:_MOST_NAMED])),
-            )
-        )
-
-    def _unknown(self, what: str, name: str, at: int, where: str, known: tuple[str, ...]) -> SituError:
-        place = self._locate(at, len(name))
-        return SituError(PATTERN_UNKNOWN(place, what=what, name=name, where=where, nearest=nearest(name, known)))
-
-
-# ── what lies below a type ────────────────────────────────────────────────────────────────────────
-
-
-def _lists(type: Type) -> int:
-    return 1 + _lists(type.element) if isinstance(type, ListOf) else 0
-
-
-def _innermost(type: Type) -> Type:
-    while isinstance(type, ListOf):
-        type = type.element
-    return type
-
-
-def _element_types(type: Type) -> Iterator[Type]:
-    """What the elements of a list are; where those are lists, theirs as well."""
-    while isinstance(type, ListOf):
-        type = type.element
-        yield type
-
-
-def _directly_below(type: Type) -> Iterator[Type]:
-    """The declared types of the values one level down: attributes, and elements of those that are lists."""
-    if isinstance(type, Struct):
-        for attribute in type.attributes:
-            yield attribute.type
-            yield from _element_types(attribute.type)
-
-
-def _below(type: Type, types: Types) -> Iterator[Type]:
-    """The declared types of all values further down, where subtypes can stand those of their attributes as well."""
-    seen: set[Type] = set()
-    waiting = list(_directly_below(type))
-    while waiting:
-        declared = waiting.pop()
-        if declared in seen:
-            continue
-        seen.add(declared)
-        yield declared
-        if isinstance(declared, Struct):
-            waiting.extend(inner for each in types.subtypes(declared) for inner in _directly_below(each))
 
 
 # ── printing ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def print_pattern(pattern: Pattern, types: Types | None = None) -> str:
-    """The shortest text that reads back as this pattern; with ``types``, hidden types are written ``root:Name``."""
+    """The shortest text that reads back as this pattern.
+
+    With ``types``, those visible where it is to stand, it reads back there without a warning: hidden types are written
+    ``root:Name``, and nothing is left out that tells attributes from types.
+    """
     written = [_print_type(pattern.head, types)]
     left = pattern.head
     for number, qualifier in enumerate(pattern.qualifiers, 1):
         last = number == len(pattern.qualifiers)
-        written.append(_print_qualifier(qualifier, left, types, last=last))
+        if qualifier.attribute:
+            clear = types is None or not _can_be_type(written[-1], qualifier.attribute, types)
+            written.append(_print_attribute(qualifier, left, types, last=last, clear=clear))
+        else:
+            written.append(_print_type_qualifier(qualifier.type, left, written[-1], types))
         left = qualifier.type
     return ".".join(written)
 
 
-def _print_qualifier(qualifier: Qualifier, left: Type, types: Types | None, *, last: bool) -> str:
-    name = qualifier.attribute or str(qualifier.type).split(".")[0]
-    attribute = left.attribute(name) if isinstance(left, Struct) else None
-    type = _print_type(qualifier.type, types)
-    if not qualifier.attribute:
-        return f":{type}" if attribute is not None and ":" not in type else type
-    declared = attribute.type if attribute is not None else qualifier.type
-    if not last and _innermost(declared) == qualifier.type:
+def _print_attribute(qualifier: Qualifier, left: Type, types: Types | None, *, last: bool, clear: bool) -> str:
+    attribute = left.attribute(qualifier.attribute) if isinstance(left, Struct) else None
+    declared = attribute.type if attribute is not None else None
+    name = f"{qualifier.attribute}[]" if qualifier.elements else qualifier.attribute
+    if not last and declared is not None and clear and innermost(declared) == qualifier.type:
         return qualifier.attribute
-    if qualifier.elements:
-        bare = isinstance(declared, ListOf) and declared.element == qualifier.type
-        return qualifier.attribute + ("[]" if bare else f"[]({type})")
-    return qualifier.attribute if declared == qualifier.type else f"{qualifier.attribute}({type})"
+    meant = declared.element if isinstance(declared, ListOf) and qualifier.elements else declared
+    if meant == qualifier.type and (clear or qualifier.elements):
+        return name
+    return f"{name}({_print_type(qualifier.type, types)})"
+
+
+def _print_type_qualifier(type: Type, left: Type, before: str, types: Types | None) -> str:
+    written = _print_type(type, types)
+    word = written.split(".")[0]
+    is_attribute = isinstance(left, Struct) and left.attribute(word) is not None
+    runs_on = types is not None and _runs_on(before, word, types)
+    return f":{written}" if is_attribute or runs_on else written
+
+
+def _can_be_type(before: str, attribute: str, types: Types) -> bool:
+    """Whether a bare attribute could be taken for a type, or for a further word of the type before it."""
+    return types.get(attribute) is not None or _runs_on(before, attribute, types)
+
+
+def _runs_on(before: str, word: str, types: Types) -> bool:
+    if before.startswith("root:"):
+        return True
+    begins = f"{before.removeprefix(':')}.{word}"
+    return any(name == begins or name.startswith(f"{begins}.") for name in types.names)
 
 
 def _print_type(type: Type, types: Types | None) -> str:
