@@ -38,6 +38,7 @@ from situ.interpretation.fitting import (
     dynamic_type,
     made_struct,
     present,
+    unless_null,
 )
 from situ.interpretation.model import IDENTITY, Context, Conversion, Direction, Lookup, Missing, Rule, State
 from situ.interpretation.patterns import Step as PathStep
@@ -120,7 +121,7 @@ class Builder:
     def __init__(self, context: Context, direction: Direction, event: Struct, found: Verification) -> None:
         self.context, self.event, self.found = context, event, found
         self.sources, self.targets = context.types_of(direction), context.targets_of(direction)
-        self.fitting = Fitting(types=self.sources)
+        self.fitting = Fitting(types=self.sources, targets=self.targets)
         self._scope = Scope(types=self.sources, with_units=False)
         self._variables = 0
         self._bare: dict[Type, Place] = {}
@@ -149,7 +150,8 @@ class Builder:
         return choice(((IsNull(subject.node), "", nothing),), inner, wanted.type)
 
     def _is_strict(self, function: Conversion) -> bool:
-        return function.expression is not None and strict(body_for(function, self.event))
+        single = not isinstance(plain(function.parameter.type), Struct | ListOf)
+        return single and function.expression is not None and strict(body_for(function, self.event))
 
     def _by_dynamic_type(self, subject: Subject, wanted: Wanted) -> Step | None:
         if len(subject.places) == 1:
@@ -239,12 +241,8 @@ class Builder:
                 return None
             self.found.one_sided(wanted.path, units)
         declared = subject.declared
-        stays = (subject.whole or declared == into) and is_subtype(given, into) and self._visible(given, into)
+        stays = (subject.whole or declared == into) and is_subtype(given, into) and self.fitting.visible(given, into)
         return self._record(subject, place, given if stays else into, wanted)
-
-    def _visible(self, type: Type, declared: Type) -> bool:
-        """Whether the other side can know a value of this type from another in a place that is declared so."""
-        return not isinstance(type, Struct) or type == declared or self.targets.get(type.name) == type
 
     def _record(self, subject: Subject, place: Place, out: Struct, wanted: Wanted) -> Step | None:
         given = place.path.type
@@ -383,7 +381,7 @@ class Builder:
         if missing := missing_in(function, self.event):
             self.found.lacks(wanted.path, function.name, missing, self.event, rule)
             return None
-        if not fits(given, wanted.type) or not self._visible(given, wanted.type):
+        if not fits(given, wanted.type) or not self.fitting.visible(given, wanted.type):
             self.found.unfit(wanted.path, f"`{given}`, as `{function.name}` gives it", wanted.type, rule)
             return None
         self._check_units(function, rule, wanted)
@@ -391,8 +389,6 @@ class Builder:
             node = self._inlined(subject, place, function, wanted)
         except SituError as error:
             self.found.add_all(error.problems)
-            return None
-        if node is None:
             return None
         if function.lossy:
             self.found.loses(wanted.path, f"`{function.name}` is declared to")
@@ -412,11 +408,9 @@ class Builder:
         if rule is not None and units[0] != units[1] and NO_UNIT not in units:
             self.found.left_in_unit(wanted.path, rule, units)
 
-    def _inlined(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Node | None:
+    def _inlined(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Node:
         body = None if function.expression is None and function.body is None else body_for(function, self.event)
         argument = self._argument(subject, place, function, body)
-        if argument is None:
-            return None
         if body is None:
             return self._external(subject, function, None, wanted, argument)
         given = {VALUE: argument}
@@ -428,18 +422,21 @@ class Builder:
             node = Case(((IsNull(given[each.name]), self._without_row(function)),), node, node.type)
         return node
 
-    def _argument(self, subject: Subject, place: Place, function: Conversion, body: Node | None) -> Node | None:
+    def _argument(self, subject: Subject, place: Place, function: Conversion, body: Node | None) -> Node:
         """The value as the function takes it: numbers widened, and with its ``$type`` where it is passed on whole."""
         type, parameter = place.path.type, function.parameter.type
         reads = [part for part in walk(body) if isinstance(part, Read) and part.variable == VALUE] if body else []
         node = replace(subject.node, type=type)
         if not isinstance(plain(type), Struct | ListOf):
             return self.fitting.fit(node, type, parameter)
-        if subject.declared == parameter or (body is not None and all(read.path for read in reads)):
+        if body is not None and all(read.path for read in reads):
             return node
-        whole = Subject(node=node, places=(self.bare(subject.declared),), whole=True)
-        step = self._as_it_is(whole, self.bare(type), Wanted(type=parameter))
-        return None if step is None else step.node
+        if isinstance(type, Struct):
+            declared = (subject.declared, parameter)
+            says, should_say = (type != each for each in declared)
+            fields = tuple((each.name, attribute_read(node, each)) for each in type.attributes)
+            return node if says == should_say else unless_null(node, made_struct(type, fields, parameter), parameter)
+        return Fitting(types=self.sources, targets=self.sources).fit(node, type, parameter)
 
     def _external(
         self, subject: Subject, function: Conversion, of: Lookup | State | None, wanted: Wanted, argument: Node

@@ -6,13 +6,14 @@ which it had no need to where it came from. This module knows types and trees, b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from situ.expr.coerce import is_number, widen
 from situ.expr.tree import (
     Case,
     Coalesce,
+    Compare,
     Each,
     Field,
     ForEach,
@@ -78,9 +79,34 @@ def constant(value: Any, type: Type) -> Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitting:
-    """Gives the results of functions their declared shape. ``types`` are those visible where the values come from."""
+    """Gives values their declared shape. ``types`` are those visible where they come from, ``targets`` where they go.
+
+    A value of a subtype that is not known there becomes one of the type that is declared.
+    """
 
     types: Types
+    targets: Types
+    _transparent: dict[Type, bool] = field(default_factory=dict, compare=False, repr=False)
+
+    def visible(self, type: Type, declared: Type) -> bool:
+        """Whether the other side can know a value of this type from another in a place that is declared so."""
+        return not isinstance(type, Struct) or type == declared or self.targets.get(type.name) == type
+
+    def transparent(self, type: Type) -> bool:
+        """Whether every value of the type is one on the other side as well."""
+        if isinstance(type, ListOf):
+            return self.transparent(type.element)
+        if not isinstance(type, Struct):
+            return True
+        if type not in self._transparent:
+            self._transparent[type] = all(
+                self.visible(each, type) and all(self.transparent(attribute.type) for attribute in each.attributes)
+                for each in self._subtypes(type)
+            )
+        return self._transparent[type]
+
+    def _subtypes(self, struct: Struct) -> list[Struct]:
+        return [each for each in self.types.subtypes(struct) if isinstance(each, Struct)]
 
     def fit(self, node: Node, given: Type, declared: Type) -> Node:
         """A value of the type ``given`` where ``declared`` stands; the caller knows that one fits the other."""
@@ -102,7 +128,7 @@ class Fitting:
             return replace(node, type=declared)
         if isinstance(node, ForEach) and node.kind is Each.TRANSFORM:
             return replace(node, body=self.fit(node.body, given.element, declared.element), type=declared)
-        if node.type == declared:
+        if node.type == declared and self.transparent(declared):
             return node
         variable = f"element{node.depth}"
         inner = plain(node.type)
@@ -115,8 +141,8 @@ class Fitting:
         match node:
             case Literal():
                 return replace(node, type=declared)
-            case MakeStruct(fields=fields):
-                return self._made(dict(fields), given, declared)
+            case MakeStruct(fields=fields, type=type):
+                return self._made(dict(fields), type if type.name else given, declared)
             case Case(arms=arms, otherwise=otherwise):
                 chosen = tuple((condition, self.fit(result, given, declared)) for condition, result in arms)
                 return replace(node, arms=chosen, otherwise=self.fit(otherwise, given, declared), type=declared)
@@ -124,13 +150,30 @@ class Fitting:
                 return replace(node, args=tuple(self.fit(each, given, declared) for each in args), type=declared)
         found = plain(node.type)
         assert isinstance(found, Struct)
-        if found.name and found == plain(declared):
-            return node
-        exact = found if found.name else given
-        made = self._made({each.name: attribute_read(node, each) for each in found.attributes}, exact, declared)
-        if found.name and len(self.types.subtypes(found)) > 1:
-            made = Case(((IsNull(dynamic_type(node)), made),), node, declared)
+        if found.name:
+            return self._passed(node, found, declared)
+        made = self._made({each.name: attribute_read(node, each) for each in found.attributes}, given, declared)
         return unless_null(node, made, declared)
+
+    def _passed(self, node: Node, found: Struct, declared: Type) -> Node:
+        """A value that was there before: of any type below ``found``, which it says if it is not that itself."""
+        target = plain(declared)
+        assert isinstance(target, Struct)
+        if found == target and self.transparent(found):
+            return node
+        first, *others = ((each, self._exactly(node, each, found, target)) for each in self._subtypes(found))
+        tag = dynamic_type(node)
+        arms = tuple((Compare("=", tag, Literal(each.name, STRING)), made) for each, made in others if made != first[1])
+        made = Case(arms, first[1], declared) if arms else first[1]
+        return unless_null(node, made, declared)
+
+    def _exactly(self, node: Node, struct: Struct, found: Struct, target: Struct) -> Node:
+        out = struct if self.visible(struct, target) else target
+        if struct == out and (struct != found) == (out != target) and self.transparent(struct):
+            return node
+        typed = replace(node, type=struct) if isinstance(node, Read) else node
+        fields = {each.name: attribute_read(typed, each) for each in struct.attributes}
+        return self._made(fields, out, target)
 
     def _made(self, fields: dict[str, Node], given: Struct, declared: Type) -> Node:
         parts = tuple((each.name, self._attribute(fields.get(each.name), each)) for each in given.attributes)

@@ -82,16 +82,14 @@ class _Need:
     below: dict[str, _Need] = field(default_factory=dict)
     elements: _Need | None = None
 
-    def settle(self, *, element: bool = False) -> None:
-        """What is copied and looked into has to be read whole; so has an element, which may be null."""
-        if self.copied and (self.below or self.elements is not None):
-            self.computed = True
-        if element and not (self.below or self.elements is not None):
-            self.computed = True
+    def settle(self, *, above: bool = False, element: bool = False) -> None:
+        """What is copied and looked into has to be read whole, with all below; so has an element, which may be null."""
+        inside = bool(self.below) or self.elements is not None
+        self.computed = self.computed or above or (inside and self.copied) or (element and not inside)
         for each in self.below.values():
-            each.settle()
+            each.settle(above=self.computed)
         if self.elements is not None:
-            self.elements.settle(element=True)
+            self.elements.settle(above=self.computed, element=True)
 
 
 class TextPlan:

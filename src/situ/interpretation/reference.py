@@ -399,7 +399,7 @@ class _Walk:
         if value is None and not function.nulls:
             return None
         parameter = function.parameter.type
-        given = self._shaped(value, type, parameter) if value is not None else None
+        given = self._shaped(value, type, parameter, stays=True)
         event = self._dynamic(self.data, self.event)
         assert isinstance(event, Struct)
         try:
@@ -409,19 +409,24 @@ class _Walk:
             return None
         return self._shaped(found, function.result.type, into)
 
-    def _shaped(self, value: Any, type: Type, into: Type) -> Any:
-        """A value of a type as it is written where another is declared: numbers widened, ``$type`` where it tells."""
+    def _shaped(self, value: Any, type: Type, into: Type, *, stays: bool = False) -> Any:
+        """A value of a type as it is written where another is declared: numbers widened, ``$type`` where it tells.
+
+        ``stays``: on the side it comes from, where all its types are known.
+        """
         if value is None:
             return None
         bare, target = plain(type), plain(into)
         if isinstance(bare, ListOf) and isinstance(target, ListOf):
-            return [self._shaped(item, bare.element, target.element) for item in value]
-        if isinstance(bare, Struct):
+            return [self._shaped(item, bare.element, target.element, stays=stays) for item in value]
+        if isinstance(bare, Struct) and isinstance(target, Struct):
             exact = self._dynamic(value, bare)
             assert isinstance(exact, Struct)
+            if not stays and not self._known_there(exact, target):
+                exact = target
             made = {TYPE_KEY: exact.name} if exact != target else {}
             for attribute in exact.attributes:
-                found = self._shaped(value.get(attribute.name), attribute.type, attribute.type)
+                found = self._shaped(value.get(attribute.name), attribute.type, attribute.type, stays=stays)
                 if found is None:
                     found = attribute.default
                 if found is not None:

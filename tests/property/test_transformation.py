@@ -1,0 +1,146 @@
+"""Generated types, contexts and events: what is compiled does what the reference does, and what comes out is right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from situ.errors import Problems
+from situ.expr.runtime import FAILURES
+from situ.interpretation.convert import Converter
+from situ.interpretation.model import Context, Conversion, Rule
+from situ.interpretation.reference import transform
+from situ.interpretation.resolution import Rules, expand, transforming
+from situ.interpretation.transformation import Transformation, transformations
+from situ.types.decode import decode
+from situ.types.encode import encode
+from tests.transformations import ENVELOPE, Case, generated_case, make_attributes, make_struct
+
+
+def compiled(seeds: range) -> Iterator[tuple[int, Case, Transformation]]:
+    for seed in seeds:
+        case = generated_case(seed)
+        if case is None:
+            continue
+        names = {event.name for event in case.events}
+        for name, made in transformations(case.context, case.direction, Problems()).items():
+            if name in names:
+                yield seed, case, made
+
+
+def events(seed: int, case: Case, made: Transformation, number: int) -> Iterator[dict[str, Any]]:
+    """Data of events of the type; of some the data says that it is of a subtype."""
+    dice = random.Random(seed)
+    for _ in range(number):
+        make = make_struct if dice.random() < 0.2 else make_attributes
+        yield make(dice, made.source, case.types)
+
+
+def outcome(function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except FAILURES:
+        return None
+
+
+def hold_equal(seeds: range, number: int) -> None:
+    seen = failed = 0
+    for seed, case, made in compiled(seeds):
+        converter = Converter(made)
+        for data in events(seed, case, made, number):
+            expected = transform(case.context, case.direction, made.source, ENVELOPE, data, made.target)
+            found = outcome(converter.data, ENVELOPE, data)
+            faults = tuple((each.values["path"], each.code.code) for each in converter.faults(ENVELOPE, data))
+            about = (seed, made.source.name, data, converter.function.source)
+            assert found == expected.data, about
+            assert faults == expected.faults, about
+            seen, failed = seen + 1, failed + (found is None)
+            text = msgspec.json.encode(encode(made.source, data, made.types))
+            written = outcome(converter.text, ENVELOPE, text)
+            if found is None:
+                assert made.can_fail, about
+                assert faults, about
+                assert written is None, about
+                assert [each.values["path"] for each in converter.text_faults(ENVELOPE, text)] == [
+                    path for path, _ in faults
+                ]
+                continue
+            json = encode(made.target, found, made.targets)
+            assert decode(made.target, json, made.targets) == found, about
+            assert written == msgspec.json.encode(json), about
+    assert seen > len(seeds)
+    assert 0 < failed < seen / 4
+
+
+def test_compiled_transformations_equal_the_reference_and_give_what_is_declared() -> None:
+    hold_equal(range(700), 5)
+
+
+@pytest.mark.soak
+def test_compiled_transformations_equal_the_reference_at_length() -> None:
+    hold_equal(range(10_000, 22_000), 6)
+
+
+def flat(context: Context) -> Context:
+    """All that is visible in a context, declared in one right below root."""
+    chain = [each for each in reversed(list(context.chain)) if each.parent is not None]
+    rules: list[Rule] = []
+    functions: dict[str, Conversion] = {}
+    for each in chain:
+        for rule in sorted(each.rules, key=lambda rule: rule.order):
+            rules.append(replace(rule, context=context.id, order=len(rules)))
+        for name, function in each.functions.items():
+            functions.pop(name, None)  # the nearer one comes later
+            functions[name] = function
+    return replace(
+        context,
+        parent=context.root,
+        rules=tuple(rules),
+        functions=functions,
+        mappings=tuple(mapping for each in chain for mapping in each.mappings),
+    )
+
+
+def test_a_context_compiled_directly_equals_its_definitions_copied_flat_under_root() -> None:
+    deep = 0
+    for seed in range(600):
+        case = generated_case(seed)
+        if case is None or len(list(case.context.chain)) < 3:
+            continue
+        found = transformations(case.context, case.direction, Problems())
+        again = transformations(flat(case.context), case.direction, Problems())
+        assert found.keys() == again.keys(), seed
+        for name, made in found.items():
+            assert made.node == again[name].node, (seed, name)
+            assert made.plan == again[name].plan, (seed, name)
+        deep += bool(found)
+    assert deep > 100
+
+
+def test_no_place_that_is_converted_lies_below_another() -> None:
+    for seed in range(300):
+        case = generated_case(seed)
+        if case is None:
+            continue
+        rules = Rules.of(case.context, case.direction)
+        for event in case.events:
+            found = [place.path for place in transforming(expand(event, rules, case.types))]
+            for path in found:
+                above = [
+                    other
+                    for other in found
+                    if other is not path and other.steps == path.steps[: len(other.steps)] and other.steps != path.steps
+                ]
+                assert not above, (seed, str(path))
+
+
+def test_plans_tell_transformations_apart() -> None:
+    by_plan: dict[str, tuple[int, Transformation]] = {}
+    for seed, _, made in compiled(range(300)):
+        before = by_plan.setdefault(made.plan, (seed, made))
+        assert before[1].node == made.node, (seed, before[0])

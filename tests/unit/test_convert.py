@@ -1,0 +1,263 @@
+"""Compiled converters: values and text, what is read and what is not, and what fails."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from situ.errors import Problems
+from situ.expr.runtime import FAILURES
+from situ.interpretation.convert import Converter
+from situ.interpretation.model import Direction
+from situ.interpretation.reference import transform
+from situ.interpretation.transformation import transformations
+from situ.types.encode import encode
+from tests.context_files import load
+
+ENVELOPE = {"id": "7", "source": "gate", "type": "E", "time": dt.datetime(2026, 11, 1, tzinfo=dt.UTC)}
+
+
+def converter(types: str, context: str) -> Converter:
+    contexts, problems = load({"types/t.yaml": types, "contexts/c.yaml": f"context: c\n{context}"})
+    assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
+    found = Problems()
+    made = transformations(contexts.by_id["c"], Direction.OUT, found)
+    assert "E" in made, "\n".join(map(str, found))
+    return Converter(made["E"])
+
+
+EVERYTHING = """
+types:
+  Inner: {when: timestamp, how: "decimal(9,2)", n: long}
+  More(Inner): {extra: duration}
+events:
+  E: {b: boolean, i: int m, d: double degC, s: string, raw: bytes, day: date, at: timestamp, for: duration,
+      price: "decimal(9,2) km", inner: Inner, list: "[Inner]", opt: optional timestamp}
+"""
+INNER = {"when": "2026-11-01T08:30:00.500000Z", "how": "1.50", "n": 3}
+JSON: dict[str, Any] = {
+    "b": True,
+    "i": 5,
+    "d": 20.0,
+    "s": "straße",
+    "raw": "AP8=",
+    "day": "2026-11-01",
+    "at": "2026-11-01T08:30:00Z",
+    "for": "PT1H30M",
+    "price": "1.25",
+    "inner": {"$type": "More", **INNER, "extra": "PT5S"},
+    "list": [INNER, None],
+}
+
+
+def test_text_becomes_text_in_the_order_of_the_target_and_in_canonical_form() -> None:
+    made = converter(
+        EVERYTHING,
+        """
+events:
+  E: {list: "[Inner]", inner: Inner, price: "decimal(12,1) m", for: duration, at: timestamp, day: date, raw: bytes,
+      s: string, d: double K, i: double cm, b: boolean, opt: optional timestamp, later: timestamp, late: duration}
+maps:
+  - out: E -> E
+    attributes: {later: {expr: "at + DURATION 'PT0.5S'"}, late: {expr: "for * 2"}}
+""",
+    )
+    found = msgspec.json.decode(made.text(ENVELOPE, msgspec.json.encode(JSON)))
+    assert list(found.items()) == [
+        ("list", [INNER, None]),
+        ("inner", JSON["inner"]),
+        ("price", "1250.0"),
+        ("for", "PT1H30M"),
+        ("at", "2026-11-01T08:30:00Z"),
+        ("day", "2026-11-01"),
+        ("raw", "AP8="),
+        ("s", "straße"),
+        ("d", 293.15),
+        ("i", 500.0),
+        ("b", True),
+        ("later", "2026-11-01T08:30:00.500000Z"),
+        ("late", "PT3H"),
+    ]
+
+
+def test_what_is_only_copied_is_not_read() -> None:
+    """Text that no reader takes comes through unharmed where it is copied, and is noticed where it is used."""
+    types = "types:\n  T: {a: int}\nevents:\n  E: {t: T, n: int, unused: T}\n"
+    made = converter(types, "events:\n  E: {n: long, t: T}\nmaps: [{out: E -> E}]\n")
+    assert made.text(ENVELOPE, b'{"t":{"a": "odd" },"n":1,"unused":7}') == b'{"n":1,"t":{"a": "odd" }}'
+    made = converter(types, "events:\n  E: {n: double, t: T}\nmaps: [{out: E -> E}]\n")
+    with pytest.raises(msgspec.ValidationError):
+        made.text(ENVELOPE, b'{"t":{"a":1},"n":"odd","unused":{"a":1}}')
+
+
+def test_an_event_that_does_not_change_stays_the_same_bytes() -> None:
+    made = converter(EVERYTHING, "rules: []\n")
+    text = b' {"any": "text"} '
+    assert made.text(ENVELOPE, text) is text
+    data = {"any": object()}
+    assert made.data(ENVELOPE, data) is data
+
+
+def test_values_that_are_copied_and_used_are_written_canonically() -> None:
+    types = 'events:\n  E: {at: timestamp, list: "[timestamp]", n: optional int}\n'
+    context = """
+events:
+  E: {at: timestamp, ms: long, list: "[timestamp]", first: optional timestamp}
+maps:
+  - out: E -> E
+    attributes: {ms: {expr: epoch_ms(at)}, first: {expr: "element_at(list, 1)"}}
+"""
+    text = b'{"at":"1970-01-01T00:00:01Z","list":["1970-01-01T00:00:00.250000Z",null]}'
+    assert converter(types, context).text(ENVELOPE, text) == (
+        b'{"at":"1970-01-01T00:00:01Z","ms":1000,"list":["1970-01-01T00:00:00.250000Z",null],'
+        b'"first":"1970-01-01T00:00:00.250000Z"}'
+    )
+
+
+def test_subtypes_that_disagree_on_an_attribute_are_converted_by_way_of_values() -> None:
+    types = """
+    types:
+      Base: {n: int}
+      One(Base): {x: timestamp}
+      Two(Base): {x: string}
+    events:
+      E: {v: Base}
+    """
+    context = """
+types:
+  Out: {n: long, x: optional string}
+events:
+  E: {v: Out}
+maps: [{out: E -> E}]
+rules:
+  out: [One -> named]
+functions:
+  named: One -> Out = struct(value.n AS n, format_time(value.x, 'yyyy', 'UTC') AS x)
+"""
+    made = converter(types, context)
+    one = b'{"v":{"$type":"One","n":1,"x":"2026-11-01T08:30:00Z"}}'
+    assert made.text(ENVELOPE, one) == b'{"v":{"n":1,"x":"2026"}}'
+    assert made.text(ENVELOPE, b'{"v":{"$type":"Two","n":1,"x":"text"}}') == b'{"v":{"n":1,"x":"text"}}'
+    assert made.text(ENVELOPE, b'{"v":{"n":1}}') == b'{"v":{"n":1}}'
+
+
+def test_functions_read_the_envelope_and_the_event() -> None:
+    types = "types:\n  Tag(string): {}\nevents:\n  E: {tag: Tag, id: string}\n"
+    context = """
+events:
+  E: {tag: string, id: string}
+maps: [{out: E -> E}]
+rules:
+  out: [Tag -> full]
+functions:
+  full: Tag -> string = event.source || '/' || event.id || '/' || data.id || '/' || value
+"""
+    made = converter(types, context)
+    assert made.transformation.reads_envelope
+    assert made.text(ENVELOPE, b'{"tag":"t","id":"mine"}') == b'{"tag":"gate/7/mine/t","id":"mine"}'
+
+
+def test_nothing_is_looked_up_by_name_while_it_runs() -> None:
+    context = """
+events:
+  E: {a: double km, b: string}
+maps: [{out: E -> E}]
+rules:
+  out: [string -> shout]
+functions:
+  shout: string -> string = upper(value)
+"""
+    source = converter("events:\n  E: {a: double m, b: string}\n", context).function.source
+    assert source.count("def ") == 1
+    assert "shout" not in source
+    assert "data['a'] * 0.001" in source
+
+
+def test_all_failing_places_are_found_from_text_too() -> None:
+    types = 'types:\n  Line: {qty: int m, n: optional int}\nevents:\n  E: {lines: "[Line]", n: optional int}\n'
+    context = """
+types:
+  Row: {qty: int cm, n: int}
+events:
+  E: {lines: "[Row]", n: int}
+maps: [{out: E -> E}]
+"""
+    made = converter(types, context)
+    text = b'{"lines":[{"qty":40000000,"n":1},{"qty":1},null]}'
+    with pytest.raises(FAILURES):
+        made.text(ENVELOPE, text)
+    found = made.text_faults(ENVELOPE, text)
+    assert [(each.code.code, each.values["path"]) for each in found] == [
+        ("INT704", "lines[0].qty"),
+        ("INT707", "lines[1].n"),
+        ("INT707", "n"),
+    ]
+    assert found[0].values["function"] == "m → cm"
+    assert made.text(ENVELOPE, b'{"lines":[],"n":3}') == b'{"lines":[],"n":3}'
+    assert made.text_faults(ENVELOPE, b'{"lines":[],"n":3}') == ()
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "into", "expected"),
+    [
+        ("double m", 1.0, "double km", 0.001),
+        ("double degC", 20.0, "double degF", 68.0),
+        ("int m", 3, "int cm", 300),
+        ("int m", 3, "long mm", 3000),
+        ("long h", 2, "double min", 120.0),
+        ('"decimal(9,2) m"', decimal.Decimal("1.25"), '"decimal(9,1) dm"', decimal.Decimal("12.5")),
+        ('"decimal(9,2) m"', decimal.Decimal("1.25"), '"decimal(9,0) dm"', decimal.Decimal(12)),
+        ('"decimal(9,2) m"', decimal.Decimal("1.35"), '"decimal(9,0) dm"', decimal.Decimal(14)),
+        ("int ft", 3, '"decimal(9,4) m"', decimal.Decimal("0.9144")),
+        ('"decimal(9,2) degC"', decimal.Decimal("-40.00"), '"decimal(9,2) degF"', decimal.Decimal("-40.00")),
+    ],
+)
+def test_numbers_in_other_units(type: str, value: Any, into: str, expected: Any) -> None:
+    made = converter(f"events:\n  E: {{a: {type}}}\n", f"events:\n  F: {{a: {into}}}\nmaps: [{{out: E -> F}}]\n")
+    found = made.data(ENVELOPE, {"a": value})
+    assert (found["a"], str(found["a"])) == (expected, str(expected))
+    text = msgspec.json.encode(encode(made.transformation.source, {"a": value}))
+    assert made.text(ENVELOPE, text) == msgspec.json.encode(encode(made.transformation.target, {"a": expected}))
+
+
+def test_a_struct_s_unit_is_a_label_that_only_a_function_changes_and_a_point_s_that_of_its_coordinates() -> None:
+    types = """
+    units: {EUR: currency, USD: currency}
+    types:
+      Money: {amount: double}
+    events:
+      E: {price: Money EUR, at: Point m, list: "[double] m"}
+    """
+    context = """
+events:
+  E: {price: Money USD, at: Point cm, list: "[double] cm"}
+maps: [{out: E -> E}]
+functions:
+  exchange: {signature: Money EUR -> Money USD, time: event, expr: struct(value.amount * 2 AS amount)}
+"""
+    data = {"price": {"amount": 1.5}, "at": {"x": 1.0, "y": 2.0}, "list": [1.0, None]}
+    assert converter(types, context).data(ENVELOPE, data) == {
+        "price": {"amount": 3.0},
+        "at": {"x": 100.0, "y": 200.0},
+        "list": [100.0, None],
+    }
+
+
+def test_the_reference_says_the_same() -> None:
+    contexts, _ = load(
+        {
+            "types/t.yaml": "events:\n  E: {a: double m, b: optional int}\n",
+            "contexts/c.yaml": "context: c\nevents:\n  E: {a: double km, b: int}\nmaps: [{out: E -> E}]\n",
+        }
+    )
+    context = contexts.by_id["c"]
+    event = context.root.types.event("E")
+    assert event is not None
+    good = transform(context, Direction.OUT, event, ENVELOPE, {"a": 5.0, "b": 1})
+    assert (good.target.name, good.data, good.faults) == ("E", {"a": 0.005, "b": 1}, ())
+    bad = transform(context, Direction.OUT, event, ENVELOPE, {"a": 5.0})
+    assert (bad.data, bad.faults) == (None, (("b", "INT707"),))
