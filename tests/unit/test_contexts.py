@@ -682,6 +682,47 @@ def test_one_fault_hides_no_other(tmp_path: Path) -> None:
     assert checked.deployment is None
 
 
+US = """\
+    context: us
+    types: {Flat: {a: double, b: double}, Cents: {cents: long}}
+    events: {Seen: {at: Flat, paid: Cents, tag: string, who: string}}
+    maps:
+      - out: Status -> Seen
+        attributes: {at: pos, paid: price, who: id}
+    rules: {out: [Position -> flat, Money -> cents]}
+    functions:
+      flat: Position -> Flat = struct(value.x AS a, value.y AS b)
+      cents: Money -> Cents = struct(to_long(value.amount * 100) AS cents)
+    """
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"Position -> flat, ": ""}, ["INT304"] * 4),
+        ({"Position -> flat": "Positon -> flat"}, ["INT202"]),
+        ({"Position -> flat": "Positon -> flat", "paid: Cents": "paid: Flat"}, ["INT202", "INT303"]),
+        ({"Position -> flat": "Position -> flt", "tag: string": "tag: long"}, ["INT208", "INT303"]),
+        ({"Position -> flat": "Position -> cents", "tag: string": "tag: long"}, ["INT209", "INT303"]),
+        ({"rules: {out: [Position -> flat, Money -> cents]}": "rules: [Position -> flat, Money -> cents]"}, []),
+        ({"at: pos": "at: poss", "who: id": "who: it"}, ["INT308", "INT308"]),
+        ({"at: pos": "at: poss", "tag: string": "label: string"}, ["INT304", "INT308"]),
+        ({"value.x AS a": "value.z AS a", "tag: string": "tag: long"}, ["INT303", "INT401"]),
+        ({"Flat: {a: double": "Flat: {a: doubel", "Money -> cents]": "Mony -> cents]"}, ["INT101", "INT202"]),
+    ],
+)
+def test_what_follows_from_a_fault_is_no_second_one(
+    changes: dict[str, str], expected: list[str], tmp_path: Path
+) -> None:
+    text = US
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    checked = check_folder(write(tmp_path, {**MINIMAL, **CLEAN, "contexts/us.yaml": text}), {})
+    assert sorted(each.code.code for each in checked.problems if each.severity is not Severity.OBSERVATION) == expected
+
+
 def test_a_project_folder_with_contexts_is_a_deployment(tmp_path: Path) -> None:
     source = """\
         pull:
@@ -702,7 +743,7 @@ def test_a_project_folder_with_contexts_is_a_deployment(tmp_path: Path) -> None:
         """
     files = {**MINIMAL, **LOGISTICS, "sources/s.yaml": source, "clients/c.yaml": clients}
     checked = check_folder(write(tmp_path, files), {})
-    assert [str(problem) for problem in checked.problems] == []
+    assert [str(each) for each in checked.problems if each.severity is not Severity.OBSERVATION] == []
     deployment = checked.deployment
     assert deployment is not None
     assert deployment.clients["shop"].context == deployment.subscriptions["shop/near"].context == "us"

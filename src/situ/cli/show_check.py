@@ -13,13 +13,14 @@ from situ.project.check import Checked
 
 
 def counts(checked: Checked) -> dict[str, int]:
-    """How many of what; what is declared only where the project has no errors, sources where there are any."""
+    """How many of what. What is declared only where the project has no errors; sources and contexts only if any."""
     deployment = checked.deployment
     declared = (
         {
             "types": len(deployment.types.declared),
             "functions": len(deployment.functions),
             **({"sources": len(deployment.sources)} if deployment.sources else {}),
+            **({"contexts": len(deployment.contexts)} if len(deployment.contexts) > 1 else {}),
             "clients": len(deployment.clients),
         }
         if deployment is not None
@@ -45,7 +46,7 @@ def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
     numbers = counts(checked)
     declared = [
         count(numbers[f"{word}s"], word)
-        for word in ("file", "type", "function", "source", "client")
+        for word in ("file", "type", "function", "source", "context", "client")
         if f"{word}s" in numbers
     ]
     text = Text(", ".join(declared) + " · ")

@@ -6,17 +6,21 @@ uses one would be called wrong, too. Only problems that name what is missing are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from situ.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_UNIT
+from situ.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_TYPE, WRONG_UNIT
 from situ.documents import Document, Node, Scalar
 from situ.documents import Mapping as MappingNode
 from situ.errors import Problem
 from situ.types.model import ListOf, Struct, Type, plain
 from situ.types.table import Types
 from situ.units import NO_UNIT
+
+_GIVEN = re.compile(r"an attribute `(\w+)`")
+"""How a struct is said to have an attribute that its declared type has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,8 @@ class Faults:
             return any("without unit" in values[side] for side in ("found", "expected")) and any(
                 name in self.without_unit for name in _reached(used)
             )
+        if problem.code is WRONG_TYPE and (given := _GIVEN.fullmatch(values["found"])):
+            return any(given[1] in self.attributes.get(name, ()) for name in _reached(used))
         if problem.code is not UNKNOWN_NAME:
             return False
         match values["kind"]:

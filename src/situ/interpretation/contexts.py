@@ -20,19 +20,22 @@ from situ.types.table import Types
 class Contexts:
     """Contexts by id, those that others extend first."""
 
-    __slots__ = ("_shared", "by_id", "faulty")
+    __slots__ = ("_shared", "by_id", "faulty", "lost")
 
     def __init__(
         self,
         contexts: Iterable[Context] = (),
         shared: Iterable[str] = (),
         faulty: Mapping[str, Faults | None] = MappingProxyType({}),
+        lost: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         found = {each.id: each for each in contexts}
         if ROOT not in found:
             found = {ROOT: Context(id=ROOT), **found}
         self.by_id: Mapping[str, Context] = MappingProxyType(found)
         self._shared = frozenset(shared)
+        self.lost = lost
+        """Places of mapped types, as (type, path), for which something was written that cannot be used."""
         self.faulty = faulty
         """Contexts that lack something, because it was wrong; None where nobody knows what: the parent is missing."""
 

@@ -240,7 +240,8 @@ class _Defining:
                 chosen, body = problems, node
             if not any(problem.is_error for problem in chosen):
                 break
-        used = [each for each in (plain(conversion.parameter.type), *self._events(read)) if isinstance(each, Struct)]
+        types = (plain(conversion.parameter.type), plain(conversion.result.type), *self._events(read))
+        used = [each for each in types if isinstance(each, Struct)]
         for problem in chosen or ():
             if not (problem.code is UNKNOWN_NAME and problem.values["name"] in lost):
                 self.report(next(as_invalid(conversion.name, (problem,))), *used)

@@ -18,8 +18,6 @@ from typing import Any
 from situ.catalogue import (
     CONTEXT_CYCLE,
     DECLARED_TWICE,
-    DIRECTION_MISSING,
-    PARAMETER_UNFIT,
     PATTERN_UNKNOWN,
     UNKNOWN_CONTEXT,
     UNKNOWN_FUNCTION,
@@ -36,14 +34,13 @@ from situ.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.expr.scope import Scope
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.interpretation.contexts import Contexts, conversions_of
-from situ.interpretation.declare import ContextText, RuleText, declare_contexts
+from situ.interpretation.declare import ContextText, declare_contexts
 from situ.interpretation.functions import Sources, define_functions
 from situ.interpretation.json_form import as_file
 from situ.interpretation.mappings import define_mappings
-from situ.interpretation.model import IDENTITY, KEEP, ROOT, Context, Direction, MappedTo, Rule
-from situ.interpretation.patterns import read_pattern
+from situ.interpretation.model import ROOT, Context
+from situ.interpretation.rules import define_rules
 from situ.types.declare import TypeDeclaration, UnitDeclaration
-from situ.types.model import is_subtype
 from situ.types.order import dependency_order
 from situ.types.resolve import resolve
 from situ.types.table import Types
@@ -96,7 +93,7 @@ def define_contexts(
     loading.define_root(root)
     for id in _in_order(declared, loading, problems):
         loading.define(declared[id])
-    return Contexts(loading.defined.values(), loading.shared, loading.faulty)
+    return Contexts(loading.defined.values(), loading.shared, loading.faulty, loading.lost)
 
 
 def contexts_from_json(
@@ -175,6 +172,7 @@ class _Loading:
         self.shared = frozenset(name for name, each in functions.items() if each.converts)
         self.defined: dict[str, Context] = {}
         self.without_parent: set[str] = set()
+        self.lost: frozenset[tuple[str, str]] = frozenset()
         self._found: dict[str, _Found] = {}
 
     @property
@@ -244,92 +242,16 @@ class _Loading:
         defined = define_functions(text, context, scope, self._sources, found.faults, problems)
         context = replace(context, functions=MappingProxyType({**context.functions, **defined.functions}))
         found.faulty |= defined.faulty
-        mappings = define_mappings(text.maps, context, scope, found.faults, problems)
-        context = replace(context, mappings=mappings)
-        context = replace(context, rules=_rules(text, context, found, problems))
+        mapped = define_mappings(text.maps, context, scope, found.faults, problems)
+        self.lost |= mapped.lost
+        context = replace(context, mappings=mapped.mappings)
+        rules = define_rules(text, context, found.faults, found.faulty, problems)
+        context = replace(context, rules=rules)
         self.defined[context.id] = context
         self._found[context.id] = found
 
 
-# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _rules(text: ContextText, context: Context, found: _Found, problems: Problems) -> tuple[Rule, ...]:
-    flat = _flat_direction(text, context, problems) if any(each.direction is None for each in text.rules) else None
-    rules: list[Rule] = []
-    for each in text.rules:
-        known = _check_function(each, context, found, problems)
-        direction = each.direction or flat
-        if direction is None:
-            continue
-        read = Problems()
-        pattern = read_pattern(
-            each.pattern.text, context.types_of(direction), read, each.pattern.locate, root=context.root.types
-        )
-        problems.extend(problem for problem in read if not _follows(problem, found.faults))
-        if pattern is None:
-            continue
-        order = sum(rule.direction is direction for rule in rules)
-        rule = Rule(
-            direction=direction,
-            pattern=pattern,
-            function=each.function.text,
-            context=context.id,
-            order=order,
-            location=each.location,
-        )
-        rules.append(rule)
-        if known:
-            _check_parameter(rule, each, context, problems)
-    return tuple(rules)
-
-
-def _flat_direction(text: ContextText, context: Context, problems: Problems) -> Direction | None:
-    """A flat list means the one direction of the mappings, inherited ones if there are no others."""
-    written = {direction for each in text.maps for direction in (Direction if each.both else (each.direction,))}
-    inherited: set[Direction] = {mapping.direction for mapping in _inherited(context)}
-    directions = written or inherited
-    if len(directions) == 1:
-        return next(iter(directions))
-    reason = "its mappings go both ways" if directions else "it has no mappings"
-    place = next(each.location for each in text.rules if each.direction is None)
-    problems.add(DIRECTION_MISSING(place, context=context.id, reason=reason))
-    return None
-
-
-def _inherited(context: Context) -> Iterable[MappedTo]:
-    return (mapping for each in context.chain for mapping in each.mappings)
-
-
-def _check_function(each: RuleText, context: Context, found: _Found, problems: Problems) -> bool:
-    name = each.function.text
-    if name in (IDENTITY, KEEP) or name in found.faulty or name.lower() in found.faults.functions:
-        return False
-    if context.conversion(name) is not None:
-        return True
-    known = {name for above in context.chain for name in above.functions}
-    near = nearest(name, (*known, IDENTITY))
-    problems.add(UNKNOWN_FUNCTION(each.function.location, name=name, context=context.id, nearest=near))
-    return False
-
-
-def _check_parameter(rule: Rule, each: RuleText, context: Context, problems: Problems) -> None:
-    conversion = context.conversion(rule.function)
-    if conversion is None or is_subtype(rule.pattern.target, conversion.parameter.type):
-        return
-    parameter, type = str(conversion.parameter.type), str(rule.pattern.target)
-    place = each.function.location
-    problems.add(PARAMETER_UNFIT(place, function=rule.function, parameter=parameter, type=type))
-
-
 # ── what follows from what ────────────────────────────────────────────────────────────────────────
-
-
-def _follows(problem: Problem, faults: Faults) -> bool:
-    if problem.code is not PATTERN_UNKNOWN:
-        return faults.explain(problem)
-    name = problem.values["name"]
-    return name in faults.types or any(name in lost for lost in faults.attributes.values())
 
 
 def _innermost(problem: Problem) -> Problem:

@@ -7,7 +7,7 @@ its type is seen when transformations are made; here only that what is written l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from situ.catalogue import BAD_MAPPED_ATTRIBUTE, MAPPED_TWICE, UNKNOWN_MAPPED_TYPE
@@ -37,9 +37,17 @@ from situ.types.table import Types
 _FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """Mappings, and where what was written cannot be used: (target type, target path)."""
+
+    mappings: tuple[MappedTo, ...]
+    lost: frozenset[tuple[str, str]] = frozenset()
+
+
 def define_mappings(
     texts: tuple[MappingText, ...], context: Context, scope: Scope, faults: Faults, problems: Problems
-) -> tuple[MappedTo, ...]:
+) -> Mapped:
     """The mappings a context declares, in both directions; ``both`` is two of them."""
     defining = _Defining(context, scope, faults, problems)
     found: list[MappedTo] = []
@@ -58,13 +66,14 @@ def define_mappings(
             )
         firsts[key] = counted
         found.append(counted)
-    return tuple(found)
+    return Mapped(mappings=tuple(found), lost=frozenset(defining.lost))
 
 
 class _Defining:
     def __init__(self, context: Context, scope: Scope, faults: Faults, problems: Problems) -> None:
         self._context, self._scope = context, scope
         self._faults, self._problems = faults, problems
+        self.lost: set[tuple[str, str]] = set()
 
     def define(self, text: MappingText) -> Iterator[MappedTo]:
         direction = text.direction
@@ -127,6 +136,8 @@ class _Defining:
                 self._bad(node.location, key.text, "only a path goes both ways", remedy)
             elif origin is not None:
                 found[path] = origin
+            if origin is None:
+                self.lost.add((target.name, key.text))
         return found
 
     def _origin(self, key: Scalar, node: Node, source: Struct, target: Attribute, types: Types) -> Origin | None:

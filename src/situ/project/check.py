@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from situ.deployment import Deployment
+from situ.deployment.interpreting import Interpretation
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
+from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.declare import declare_contexts, is_root
 from situ.interpretation.load import define_contexts, root_declarations
 from situ.project.folder import Folder, Progress, read_folder
@@ -64,6 +66,8 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     faults = faults.with_functions(functions.faulty)
     rows = {name: source.row for name, source in sources.items()}
     contexts = define_contexts(declared, types, functions.defined, problems, limits=limits, faults=faults, sources=rows)
+    check_contexts(contexts, problems)
+    schema = Deployment(settings=settings, types=types, functions=functions.defined, sources=sources, contexts=contexts)
     clients = load_clients(
         folder.of("clients"),
         types,
@@ -73,13 +77,10 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         faults=faults,
         contexts={context.id: context.types for context in contexts},
         faulty=contexts.faulty,
+        mediator=Interpretation.of(schema).mediator,
     )
-    return Deployment(
-        settings=settings,
-        types=types,
-        functions=functions.defined,
-        sources=sources,
-        contexts=contexts,
+    return replace(
+        schema,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

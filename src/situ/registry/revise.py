@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
+from situ.deployment.interpreting import Interpretation
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import functions_as_json, load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
+from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
 from situ.registry.objects import Key, key_of, with_clients
@@ -76,7 +78,18 @@ def _load_clients(
         contexts={context.id: context.types for context in deployment.contexts},
         faulty=deployment.contexts.faulty,
         known=known,
+        mediator=_interpretation(deployment).mediator,
     )
+
+
+_last: Interpretation | None = None
+
+
+def _interpretation(deployment: Deployment) -> Interpretation:
+    """What contexts mean was worked out for the declaration before, as a rule."""
+    global _last
+    _last = Interpretation.of(deployment, _last)
+    return _last
 
 
 def _check_contexts_of(clients: Iterable[Client], deployment: Deployment, problems: Problems) -> None:
@@ -136,6 +149,7 @@ def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, p
         faults=faults.with_functions(functions.faulty),
         sources={name: source.row for name, source in sources.items()},
     )
+    check_contexts(contexts, problems)
     return replace(base, types=types, functions=functions.defined, sources=sources, contexts=contexts)
 
 
