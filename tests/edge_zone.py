@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from situ.bus.interface import Bus
@@ -102,14 +103,20 @@ class EdgeZone:
 
 @asynccontextmanager
 async def edge_zone(
-    folder: Path, server: NatsServer | None = None, *, situ: str = "", clients: str = "", spark: bool = False
+    folder: Path,
+    server: NatsServer | None = None,
+    *,
+    situ: str = "",
+    clients: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
+    spark: bool = False,
 ) -> AsyncIterator[EdgeZone]:
     """A running zone of a small project."""
     project = folder / "project"
     files = {"situ.yaml": f"version: 1\nname: plant\nengine: edge\n{situ}", "types/all.yaml": TYPES}
     if clients:
         files["clients/all.yaml"] = f"version: 1\nclients:\n{clients}"
-    write(project, files)
+    write(project, {**files, **more})
     checked = check_folder(project)
     assert checked.deployment is not None, checked.problems
     deployment = checked.deployment

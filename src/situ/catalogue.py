@@ -1,8 +1,8 @@
 """The catalogue of codes: every problem Situ can report, each said once.
 
 Prefixes: ``P`` project and command line, ``X`` expressions, ``E`` envelope and decoding, ``B`` bus,
-``D`` deployment, ``N`` engines, ``S`` sources, ``INT`` interpretation (types and units belong to it). 1xx refuse a declaration
-or command, 2xx warn, 7xx are dead letters. A code is never reused for something else.
+``D`` deployment, ``N`` engines, ``S`` sources, ``INT`` interpretation (types and units belong to it). 1xx refuse a
+declaration or command, 2xx warn, 7xx are dead letters. A code is never reused for something else.
 
 The reference page of all codes is generated from this module.
 """
@@ -1439,6 +1439,21 @@ UNKNOWN_EVENT_TYPE = _define(
     "Declare it under `events:` in a file of types/.",
     type=str,
     nearest=tuple,
+)
+NO_WAY_IN = _define(
+    "INT710",
+    "event type not available in a context",
+    "Events of type `{type}` have no way from the context `{context}` into root.",
+    "Give the context a mapping `in: {type} -> …`, or publish a type that has one.",
+    type=str,
+    context=str,
+)
+UNKNOWN_EVENT_CONTEXT = _define(
+    "INT702",
+    "unknown context",
+    "The event is in the context `{context}`, which is not there.",
+    "Declare it in a file of contexts/, or have the client use another.",
+    context=str,
 )
 VALUE_UNFIT = _define(
     "INT703",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from situ.bus.names import MIXED, Names
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, EventKey, Message, join_lines, message_id
-from situ.event.row import Bad, Row
+from situ.event.row import OUTBOUND, Bad, Row
 
 
 def pack_root(names: Names, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "") -> Message:
@@ -34,7 +34,9 @@ def pack_root(names: Names, router: str, rows: Sequence[Row], lines: Sequence[by
 
 def pack_dead(names: Names, bad: Bad, line: bytes) -> Message:
     """A dead letter; each has its own message, since what was sent may be as large as a message can be."""
-    headers = {CLIENT: bad.client, COUNT: "1", ID: f"dead+{bad.key}"}
+    # What failed on its way out may fail in several contexts, each for its own reasons.
+    id = f"dead+{bad.key}" if bad.stage != OUTBOUND else f"dead+{bad.key}+{bad.context}"
+    headers = {CLIENT: bad.client, COUNT: "1", ID: id}
     return Message(subject=names.dead(bad.client), headers=headers, body=join_lines([line]))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from situ.deployment.interpreting import Interpretation
 from situ.deployment.snapshot import Deployment
-from situ.event.intake import Intake
 from situ.subscription.routing import Routing, compile_routing
 from situ.subscription.stamp import Stamp
 
@@ -18,9 +18,9 @@ class Plan:
     """One version of the deployment, ready to run."""
 
     deployment: Deployment
-    intake: Intake
     stamp: Stamp
     routing: Routing
+    interpretation: Interpretation
 
     @property
     def version(self) -> int:
@@ -33,21 +33,20 @@ class Plan:
 
 def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
     """The plan of a deployment; what the previous one has compiled already is taken from there."""
-    settings = deployment.settings
+    interpretation = Interpretation.of(deployment, previous.interpretation if previous is not None else None)
     return Plan(
         deployment=deployment,
-        intake=Intake(
+        interpretation=interpretation,
+        stamp=Stamp(
             deployment.types,
-            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
-            ahead=settings.limits.ahead,
-            limit=settings.limits.event,
+            {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},
         ),
-        stamp=Stamp(deployment.types, deployment.advertisements),
         routing=compile_routing(
             types=deployment.types,
             functions=deployment.definitions,
             subscriptions=deployment.subscriptions,
-            limits=settings.expression_limits,
+            limits=deployment.settings.expression_limits,
+            mediator=interpretation,
             previous=previous.routing if previous is not None else None,
         ),
     )

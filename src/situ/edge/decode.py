@@ -9,8 +9,15 @@ from situ.event.row import Bad, Origin, Row
 
 def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | Bad]:
     """The rows of a message whose first event has this key. They have no positions before they are stored."""
-    origin = Origin(client=key.client, incarnation=key.incarnation, seq=key.seq, received=received, pos=0)
-    rows = plan.intake.decode(body, origin)
+    origin = Origin(
+        client=key.client,
+        incarnation=key.incarnation,
+        seq=key.seq,
+        received=received,
+        pos=0,
+        context=plan.interpretation.context_of(key.client),
+    )
+    rows = plan.interpretation.decode(body, origin)
     for row in rows:
         row.pos = 0
     return rows

@@ -10,19 +10,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from situ.bus.interface import Ack, Bus
 from situ.bus.names import Names
+from situ.bus.packing import pack_dead
 from situ.deployment.plan import Plan
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
+from situ.edge.interpret import word
 from situ.edge.root_log import lines_of, place
 from situ.edge.route import route
 from situ.errors import SituError
-from situ.event.lines import decode_line
-from situ.event.row import Row
+from situ.event.lines import dead_letter, decode_line
+from situ.event.message import split_lines
+from situ.event.row import Bad, Row
 
 _log = logging.getLogger("situ.edge")
 _MOST_UNDER_WAY = 256
@@ -57,22 +61,40 @@ class Dispatcher:
         self, log: str, seq: int, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool = True
     ) -> None:
         """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
-        routed = route(rows, plan)
+        worded = word(rows, lines, route(rows, plan), plan)
         counts = self.counts
-        if routed.live and live:
-            for message in deliver.live(lines, routed, plan):
+        if worded.live and live:
+            for message in deliver.live(worded, plan):
                 with suppress(SituError):  # nobody promised
                     await self._bus.send(message)
-            for (client, names), number in Counter((client, names) for _, client, names in routed.live).items():
+            for (client, names), number in Counter((client, names) for _, client, names, _ in worded.live).items():
                 for name in names.split(","):
                     counts.live[f"{client}/{name}"] += number
         stores: list[asyncio.Future[Ack]] = []
-        if routed.durable:
-            stores = [await self._bus.store(message) for message in deliver.durable(rows, lines, routed, plan)]
-            counts.groups.update(group for _, group in routed.durable)
+        if worded.durable:
+            stores = [await self._bus.store(message) for message in deliver.durable(rows, worded, plan)]
+            counts.groups.update(group for _, group, _ in worded.durable)
+        if worded.bad:
+            stores += await self._refuse(worded.bad, plan, live=live)
         self._under_way.append((log, seq, stores))
         if len(self._under_way) > _MOST_UNDER_WAY:
             await self.settle(most=_MOST_UNDER_WAY)
+
+    async def _refuse(self, bad: Sequence[Bad], plan: Plan, *, live: bool) -> list[asyncio.Future[Ack]]:
+        """What cannot be put in somebody's terms is a dead letter, and a dead letter is an event itself."""
+        self.counts.dead.update(each.errors[0][0] for each in bad)
+        stores: list[asyncio.Future[Ack]] = []
+        for each in bad:
+            letter = pack_dead(Names(plan.zone), each, dead_letter(each, each.recv))
+            stores.append(await self._bus.store(letter))
+            lines = split_lines(letter.body)
+            rows = [decode_line(line) for line in lines]
+            worded = word(rows, lines, route(rows, plan), plan)
+            stores += [await self._bus.store(message) for message in deliver.durable(rows, worded, plan)]
+            for message in deliver.live(worded, plan) if live else ():
+                with suppress(SituError):
+                    await self._bus.send(message)
+        return stores
 
     async def settle(self, *, most: int | None = None) -> None:
         """Move the cursor over what is delivered; wait until no more than ``most`` messages are under way."""

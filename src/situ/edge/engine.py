@@ -21,6 +21,7 @@ from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
+from situ.edge.interpret import interpret
 from situ.edge.root_log import dead_letters, place, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
@@ -153,7 +154,7 @@ class EdgeEngine:
         rows = decode(body, key, received, plan)
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
-        good, bad = stamp(rows, plan)
+        good, bad = stamp(interpret(rows, plan), plan)
         messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
         letters = [(letter, await self._bus.store(letter)) for letter in messages]
         lines = encode_rows(good) if good else []

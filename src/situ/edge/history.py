@@ -6,17 +6,20 @@ A position here is a place in the root log itself: sequence of a message times 6
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.deployment import Deployment
+from situ.deployment.plan import Plan, compile_plan
+from situ.edge.interpret import word
 from situ.edge.root_log import lines_of, place
+from situ.edge.route import route
 from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, join_lines
 from situ.overlay.messages import History, HistoryAck
 from situ.subscription.model import Subscription
-from situ.subscription.routing import Routing, compile_routing
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_EVENTS = 2000
@@ -31,11 +34,11 @@ class HistoryReader:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._stream = Names(bus.zone).root_stream
-        self._routings: dict[Subscription, tuple[Deployment, Routing]] = {}
+        self._plans: dict[Subscription, Plan] = {}
 
     async def page(self, asked: History, wanted: Subscription, deployment: Deployment) -> HistoryAck:
         """The next page: it ends when it is full, when reading took long enough, or with the log."""
-        routing = self._routing(wanted, deployment)
+        plan = self._plan(wanted, deployment)
         state = await self._bus.state(self._stream)
         seq, skip = divmod(await self._begin(asked, state.first), PLACES)
         seq = max(seq, state.first)
@@ -45,7 +48,7 @@ class HistoryReader:
         found: list[bytes] = []
         size = 0
         async for stored in self._bus.read(self._stream, seq, state.last):
-            matching = _matching(stored, wanted, routing, skip if stored.seq == seq else 0)
+            matching = _matching(stored, wanted, plan, skip if stored.seq == seq else 0)
             for number, line in matching:
                 if found and (len(found) >= most or size + len(line) > _MOST_BYTES):
                     return _page(stored.seq * PLACES + number, found, more=True)
@@ -63,34 +66,34 @@ class HistoryReader:
         at = _EPOCH + timedelta(microseconds=asked.since)
         return await self._bus.find(self._stream, at) * PLACES
 
-    def _routing(self, wanted: Subscription, deployment: Deployment) -> Routing:
-        known = self._routings.get(wanted)
-        if known is not None and known[0].types is deployment.types:
-            return known[1]
-        while len(self._routings) >= _KEPT:
-            self._routings.pop(next(iter(self._routings)))
-        routing = compile_routing(
-            types=deployment.types,
-            functions=deployment.definitions,
-            subscriptions={wanted.id: wanted},
-            limits=deployment.settings.expression_limits,
-        )
-        self._routings[wanted] = (deployment, routing)
-        return routing
+    def _plan(self, wanted: Subscription, deployment: Deployment) -> Plan:
+        """The plan of a deployment that has this subscription alone."""
+        known = self._plans.get(wanted)
+        if known is not None and _same_terms(known.deployment, deployment):
+            return known
+        while len(self._plans) >= _KEPT:
+            self._plans.pop(next(iter(self._plans)))
+        plan = compile_plan(replace(deployment, subscriptions={wanted.id: wanted}, advertisements={}))
+        self._plans[wanted] = plan
+        return plan
 
 
-def _matching(stored: Stored, wanted: Subscription, routing: Routing, skip: int) -> list[tuple[int, bytes]]:
-    """Places and lines of the events of a message that the subscription wants."""
+def _same_terms(one: Deployment, other: Deployment) -> bool:
+    return one.types is other.types and one.contexts is other.contexts and one.clients is other.clients
+
+
+def _matching(stored: Stored, wanted: Subscription, plan: Plan, skip: int) -> list[tuple[int, bytes]]:
+    """Places and lines of the events of a message that the subscription wants, in its terms."""
     lines = lines_of(stored)
     rows = [decode_line(line) for line in lines]
     if not rows or rows[0].client == wanted.client:
         return []
-    routed = routing.route(rows)
-    places = sorted({each[0] for each in routed.durable} | {each[0] for each in routed.live})
-    if not places:
+    routed = route(rows, plan)
+    if not routed.durable and not routed.live:
         return []
-    placed = place(rows, lines, stored.seq)
-    return [(number, placed[number]) for number in places if number >= skip]
+    worded = word(rows, place(rows, lines, stored.seq), routed, plan)
+    found = {index: line for index, _, line in worded.durable} | {index: line for index, _, _, line in worded.live}
+    return [(number, found[number]) for number in sorted(found) if number >= skip]
 
 
 def _page(after: int, lines: list[bytes], *, more: bool) -> HistoryAck:

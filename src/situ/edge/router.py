@@ -59,9 +59,9 @@ from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
 from situ.registry.engines import engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
+from situ.subscription.model import ROOT
 
 _log = logging.getLogger("situ.router")
-_CONTEXT = "root"
 _ADOPT_WITHIN = 10.0
 _PAUSE = 1.0
 
@@ -255,7 +255,7 @@ class Router:
         client = effect.key.client
         headers = {
             CLIENT: client,
-            CONTEXT: _CONTEXT,
+            CONTEXT: self._context_of(client),
             RECEIVED: str(received),
             KEY: str(effect.key),
             COUNT: str(effect.count),
@@ -264,6 +264,10 @@ class Router:
         message = Message(subject=self._names.raw(self.router, shard_of(client)), headers=headers, body=effect.body)
         stored = await self._bus.store(message, lane=client)
         stored.add_done_callback(lambda done: self._stored(ticket, done))
+
+    def _context_of(self, client: str) -> str:
+        known = self._deployment.clients.get(client)
+        return ROOT if known is None else known.context
 
     def _stored(self, ticket: int, done: asyncio.Future[Any]) -> None:
         if done.cancelled():
@@ -316,6 +320,9 @@ class Router:
                 version=deployment.version,
                 advertisements=deployment.advertisements,
                 subscriptions=deployment.subscriptions,
+                contexts={
+                    name: client.context for name, client in deployment.clients.items() if client.context != ROOT
+                },
                 terms=terms_of(deployment.settings),
                 grace=deployment.settings.overlay.child_grace.total_seconds(),
             )

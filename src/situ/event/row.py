@@ -18,6 +18,10 @@ Error = tuple[str, str, str, str]
 """Code, path in the data, message, hint."""
 
 
+OUTBOUND = "interpret-out"
+"""The stage in which events fail that are in the log and cannot be put in the terms of somebody who wants them."""
+
+
 class Row(msgspec.Struct, gc=False):
     """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
     JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none."""

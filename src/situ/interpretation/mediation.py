@@ -23,6 +23,7 @@ from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.model import Context
 from situ.interpretation.transformation import Transformation
 from situ.types.model import BOOLEAN, STRING, Struct, is_subtype
+from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 
 _TYPE = "type"
@@ -46,6 +47,9 @@ def mediate(
     found: dict[str, Node] = {}
     problems: list[Problem] = []
     for name in types:
+        if name in RESERVED_EVENTS:
+            found[name] = _own(subscription, RESERVED_EVENTS[name], where, context, functions, limits)
+            continue
         wanted = context.types.event(name)
         ways = [] if wanted is None else [each for each in outbound.values() if is_subtype(each.target, wanted)]
         if wanted is None or not ways:
@@ -66,6 +70,18 @@ def mediate(
     return found
 
 
+def _own(
+    subscription: str,
+    event: Struct,
+    where: str,
+    context: Context,
+    functions: Mapping[str, Definition],
+    limits: Limits,
+) -> Node:
+    """Events of Situ's own are the same in all contexts."""
+    return simplify(_Filter(subscription, event, where, context, functions, limits).node)
+
+
 def _either(one: Node, other: Node) -> Node:
     """A subscription to several types wants an event that any of them lets through."""
     return one if one == other else Or((one, other))
@@ -84,7 +100,7 @@ class _Filter:
         limits: Limits,
     ) -> None:
         self._scope: Scope = event_scope(wanted, types=context.types, functions=functions, limits=limits)
-        self._node: Node = TRUE
+        self.node: Node = TRUE
         if where:
             checked = check_bounded(where, self._scope, locate_in(where), BOOLEAN)
             if checked.node is None:
@@ -95,11 +111,11 @@ class _Filter:
                         if each.is_error
                     )
                 )
-            self._node = checked.node
+            self.node = checked.node
 
     def on(self, way: Transformation, types: Types) -> Node:
         """What it asks of the source of this way."""
-        named = _named(self._node, way.target.name)
+        named = _named(self.node, way.target.name)
         condition = simplify(substitute(named, {DATA: way.node}, self._scope, reach=_part))
         if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
             return condition

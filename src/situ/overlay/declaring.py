@@ -32,7 +32,7 @@ from situ.overlay.messages import (
 )
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
 from situ.overlay.state import Effects, Pending, State, next_ticket
-from situ.subscription.model import NAME, Advertisement, Subscription
+from situ.subscription.model import NAME, ROOT, Advertisement, Subscription
 
 ACCEPTED, INSTALLED = "accepted", "installed"
 
@@ -172,9 +172,16 @@ def standing(state: State, what: Declaration) -> Declaration | None:
     return table_of(state.deployed, type(what)).get(what.id)
 
 
-def subscription_of(client: str, name: str, wanted: Wanted) -> Subscription:
-    types = tuple(sorted(set(wanted.types)))
-    return Subscription(client=client, name=name, types=types, where=wanted.filter, durable=wanted.durable)
+def subscription_of(state: State, client: str, name: str, wanted: Wanted) -> Subscription:
+    """What a client asks for, in the terms of the context it is in."""
+    return Subscription(
+        client=client,
+        name=name,
+        types=tuple(sorted(set(wanted.types))),
+        where=wanted.filter,
+        durable=wanted.durable,
+        context=ROOT if state.deployed is None else state.deployed.contexts.get(client, ROOT),
+    )
 
 
 def _acknowledged(pending: Pending, word: str, version: int, missing: tuple[str, ...] = ()) -> FromRouter:

@@ -90,6 +90,8 @@ class Deployed:
     version: int
     advertisements: Mapping[str, Advertisement]
     subscriptions: Mapping[str, Subscription]
+    contexts: Mapping[str, str] = field(default_factory=dict)
+    """Client → the context it is in, if that is not root."""
     terms: Terms
     grace: float = 30.0
     """Seconds of silence after which a client is gone."""

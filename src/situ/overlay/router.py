@@ -205,7 +205,7 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
     listed: list[Declaration] = [
         Advertisement(client=client, name=name, type=type) for name, type in sorted(message.ads.items())
     ]
-    listed += [subscription_of(client, name, wanted) for name, wanted in sorted(message.subs.items())]
+    listed += [subscription_of(state, client, name, wanted) for name, wanted in sorted(message.subs.items())]
     if bad := [what.name for what in listed if not NAME.fullmatch(what.name)]:
         yield from refuse(given.ticket, "FullList", 0, bad_name(bad[0]))
         return
@@ -243,7 +243,7 @@ def _advertise(state: State, child: Child, given: Received, message: Advertise) 
 
 def _subscribe(state: State, child: Child, given: Received, message: Subscribe) -> Effects:
     wanted = Wanted(types=message.types, filter=message.filter, durable=message.durable)
-    yield from declare_anew(state, given, subscription_of(given.client, message.sub, wanted), message.req)
+    yield from declare_anew(state, given, subscription_of(state, given.client, message.sub, wanted), message.req)
 
 
 def _unadvertise(state: State, child: Child, given: Received, message: Unadvertise) -> Effects:

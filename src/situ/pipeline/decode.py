@@ -18,7 +18,7 @@ def decode(messages: Iterable[Stored], plan: Plan, highest: Highest) -> Iterator
     reached = dict(highest)
     for message in messages:
         origin = origin_of(message)
-        rows = plan.intake.decode(message.body, origin)
+        rows = plan.interpretation.decode(message.body, origin)
         taken = reached.get(origin.client, (0, 0))
         if (origin.incarnation, origin.seq) <= taken:
             rows = [row for row in rows if (row.incarnation, row.seq) > taken]

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
+from situ.deployment.interpreting import Worded
 from situ.deployment.plan import Plan
 from situ.event.message import Message
 from situ.event.row import Row
-from situ.subscription.routing import Routed
 
 
 class Delivery:
@@ -26,18 +26,17 @@ class Delivery:
         self._groups: dict[str, _Pending] = {}
         self._clients: dict[str, _Pending] = {}
 
-    def add(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Iterator[Message]:
+    def add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
-        for index, group in routed.durable:
+        for index, group, line in worded.durable:
             pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
-            line = lines[index]
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield pack_group(self._names, group, pending.first, pending.lines)
                 pending = self._groups[group] = _Pending(rows[index])
             pending.add(line)
-        for index, client, subscriptions in routed.live:
+        for index, client, subscriptions, text in worded.live:
             pending = self._clients.get(client) or self._clients.setdefault(client, _Pending(rows[index]))
-            line = live_line(lines[index], subscriptions)
+            line = live_line(text, subscriptions)
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield pack_live(self._names, client, pending.lines)
                 pending = self._clients[client] = _Pending(rows[index])

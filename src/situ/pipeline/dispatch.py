@@ -1,4 +1,4 @@
-"""The second half of a batch: rows → the messages to publish. Stages stamp, root log, route and deliver in one pass.
+"""The second half of a batch: rows → the messages to publish. Stages interpret to deliver in one pass.
 
 What :class:`Dispatch` makes is pure: the same rows and the same version of the deployment give the same messages with
 the same ids, in the same order. The worker that made them publishes them; only what it counted goes back to Spark.
@@ -7,7 +7,7 @@ the same ids, in the same order. The worker that made them publishes them; only 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from situ.event.row import Bad, Row
 from situ.pipeline import frames
 from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
+from situ.pipeline.interpret import interpret, word
 from situ.pipeline.plans import load_plan
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
@@ -64,7 +65,7 @@ class Dispatch:
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
         for each in rows:
-            yield from self._message(stamp(each, self._plan))
+            yield from self._message(stamp(interpret(each, self._plan), self._plan))
         yield from self._delivery.finish()
 
     def counts(self) -> Counts:
@@ -90,12 +91,14 @@ class Dispatch:
             yield from self._deliver(good, lines)
 
     def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
-        routed = route(rows, self._plan)
-        self._groups.update(group for _, group in routed.durable)
-        self._live.update(f"{client}/{name}" for _, client, names in routed.live for name in names.split(","))
-        yield from self._delivery.add(rows, lines, routed)
+        worded = word(rows, lines, route(rows, self._plan), self._plan)
+        self._groups.update(group for _, group, _ in worded.durable)
+        self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
+        yield from self._delivery.add(rows, worded)
+        if worded.bad:
+            yield from self._dead_letters(worded.bad)
 
-    def _dead_letters(self, rows: list[Bad]) -> Iterator[Message]:
+    def _dead_letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
         """They are events themselves."""
         self._dead.update(row.errors[0][0] for row in rows)
         lines = [dead_letter(row, self._clock) for row in rows]

@@ -11,18 +11,20 @@ from situ.catalogue import (
     BAD_NAME,
     DECLARED_TWICE,
     NOT_AN_EVENT,
+    NOT_DELIVERED,
     RESERVED_EVENT,
     TYPE_NOT_AVAILABLE,
     UNKNOWN_CONTEXT,
 )
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.errors import Problems, nearest
+from situ.errors import Problems, SituError, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.scope import Definition
 from situ.expr.spelling import spell
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.subscription.filters import check_filter
 from situ.subscription.model import NAME, ROOT, Advertisement, Client, Clients, Subscription
+from situ.subscription.wanted import Mediator
 from situ.types.declare import is_nothing
 from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
@@ -53,14 +55,17 @@ def load_clients(
     contexts: Mapping[str, Types] = NO_CONTEXTS,
     faulty: Mapping[str, Faults | None] = NO_FAULTY,
     known: Mapping[str, Client] = NO_CLIENTS,
+    mediator: Mediator | None = None,
 ) -> Clients:
     """Read and check what all these documents declare together; what is wrong is reported and left out.
 
     What a client names is looked up in its context: ``contexts`` are their ids with the types visible in them, without
     root, where ``types`` are. What ``faulty`` ones lack is not called unknown again; None: nobody knows what that is.
-    ``known`` clients are there already, and a document that says no context leaves them in theirs.
+    ``known`` clients are there already, and a document that says no context leaves them in theirs. The ``mediator``
+    knows whether what a subscription asks for is ever delivered in its context.
     """
-    loading = _Loading(functions, Reader(problems), limits, {**contexts, ROOT: types}, {**faulty, ROOT: faults}, known)
+    types_in, faults_in = {**contexts, ROOT: types}, {**faulty, ROOT: faults}
+    loading = _Loading(functions, Reader(problems), limits, types_in, faults_in, known, mediator)
     for document in documents:
         loading.document(document)
     return Clients(
@@ -78,6 +83,7 @@ class _Loading:
     contexts: Mapping[str, Types]
     faulty: Mapping[str, Faults | None]
     known: Mapping[str, Client]
+    mediator: Mediator | None
     clients: dict[str, Client] = field(default_factory=dict)
     advertisements: list[Advertisement] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
@@ -177,6 +183,19 @@ class _Loading:
                 context=context,
             )
             self.subscriptions.append(subscription)
+            self._check_delivered(subscription, fields)
+
+    def _check_delivered(self, subscription: Subscription, fields: Fields) -> None:
+        if self.mediator is None or subscription.context == ROOT or subscription.context in self.faulty:
+            return
+        try:
+            self.mediator.conditions(subscription)
+        except SituError as error:
+            node = fields.node("types")
+            place = node.location if node is not None else None
+            # Where the filter does not type was told before.
+            problems = (each for each in error.problems if each.code.code == NOT_DELIVERED.code)
+            self.read.problems.extend(replace(each, location=place) for each in problems)
 
     def _events(self, fields: Fields) -> Iterator[Struct]:
         node = fields.node("types")

@@ -1,0 +1,273 @@
+"""The contexts of a deployment at work: events into root, deliveries out of it, subscriptions mediated.
+
+Shared by all engines. What a context does with an event type is compiled when its first event comes, and looked up by
+name then; nothing searches for rules while events flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Literal
+
+import msgspec
+
+from situ.catalogue import NO_WAY_IN, UNKNOWN_EVENT_CONTEXT
+from situ.deployment.snapshot import Deployment
+from situ.errors import Problem, Problems
+from situ.event.intake import Intake
+from situ.event.lines import encode_row
+from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
+from situ.expr.runtime import FAILURES
+from situ.expr.scope import Definition
+from situ.expr.syntax import Limits
+from situ.interpretation.contexts import Contexts
+from situ.interpretation.convert import Converter
+from situ.interpretation.mediation import mediate
+from situ.interpretation.model import ROOT, Context, Direction
+from situ.interpretation.transformation import Transformation, transformations
+from situ.subscription.model import Advertisement, Client, Subscription
+from situ.subscription.reading import read_envelope
+from situ.subscription.routing import Routed, Routing
+from situ.types.reserved import RESERVED_EVENTS
+
+STAGE = "interpret"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_Extra = Literal["drop", "keep", "reject"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
+
+    ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
+    subscriptions that match. What could not be put in somebody's terms is in ``bad``.
+    """
+
+    durable: Sequence[tuple[int, str, bytes]]
+    live: Sequence[tuple[int, str, str, bytes]]
+    bad: tuple[Bad, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Interpretation:
+    """What the contexts of one deployment do. Equal to another if events and subscriptions mean the same under both."""
+
+    contexts: Contexts
+    clients: Mapping[str, Client]
+    functions: Mapping[str, Definition]
+    limits: Limits
+    extra: _Extra
+    ahead: timedelta
+    size: int
+    _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
+    _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
+    _intakes: dict[str, Intake] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, deployment: Deployment, previous: Interpretation | None = None) -> Interpretation:
+        """The contexts of a deployment; what the previous ones have compiled already is taken from there."""
+        settings = deployment.settings
+        made = cls(
+            contexts=deployment.contexts,
+            clients=deployment.clients,
+            functions=deployment.definitions,
+            limits=settings.expression_limits,
+            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+            ahead=settings.limits.ahead,
+            size=settings.limits.event,
+        )
+        if previous is None or previous != made:
+            return made
+        return replace(previous, clients=made.clients)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interpretation):
+            return NotImplemented
+        return (
+            (self.extra, self.ahead, self.size, self.limits) == (other.extra, other.ahead, other.size, other.limits)
+            and self.functions == other.functions
+            and (self.contexts is other.contexts or self.contexts == other.contexts)
+            and (
+                self.contexts.root.types is other.contexts.root.types
+                or self.contexts.root.types == other.contexts.root.types
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.contexts)
+
+    @property
+    def mediator(self) -> Interpretation | None:
+        """Itself, if there is anything to mediate and all of it is known."""
+        return self if len(self.contexts) > 1 and not self.contexts.faulty else None
+
+    def context_of(self, client: str) -> str:
+        """In whose terms a client speaks and hears."""
+        known = self.clients.get(client)
+        return ROOT if known is None else known.context
+
+    # ── into root ──
+
+    def decode(self, body: bytes, origin: Origin) -> list[Row | Bad]:
+        """The events of a message, each of a type that its context has or with the reasons why it is none."""
+        intake = self._intakes.get(origin.context)
+        if intake is None:
+            context = self.contexts.get(origin.context) or self.contexts.root
+            intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size)
+            self._intakes[origin.context] = intake
+        return intake.decode(body, origin)
+
+    def advertised(self, each: Advertisement) -> Advertisement:
+        """An advertisement in root's terms. One whose type has no way there stays as it is: so do its events."""
+        context = self.contexts.get(self.context_of(each.client))
+        way = None if context is None else self._ways_of(context, Direction.IN).get(each.type)
+        return each if way is None else replace(each, type=way.target.name)
+
+    def into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
+        """The events of one message, all of one context, in root's terms."""
+        if not rows or rows[0].context == ROOT:
+            return rows
+        return [self._into_root(row) if isinstance(row, Row) else row for row in rows]
+
+    def _into_root(self, row: Row) -> Row | Bad:
+        if self.contexts.get(row.context) is None:
+            return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
+        way = self._converter(row.context, Direction.IN, row.type)
+        if way is None:
+            return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
+        return self._converted(way, row)
+
+    # ── out of root ──
+
+    def worded(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed, routing: Routing) -> Worded:
+        """What is delivered of these rows, whose lines in root's terms are given; converted once for each context."""
+        if len(self.contexts) == 1:
+            return Worded(
+                durable=[(index, group, lines[index]) for index, group in routed.durable],
+                live=[(index, client, names, lines[index]) for index, client, names in routed.live],
+            )
+        wording = _Wording(self, rows, lines)
+        groups = routing.groups
+        durable = [
+            (index, group, line)
+            for index, group in routed.durable
+            if (line := wording.line(index, groups[group].context)) is not None
+        ]
+        live = [
+            (index, client, own, line)
+            for index, client, names in routed.live
+            for context, own in _by_context(client, names, routing)
+            if (line := wording.line(index, context)) is not None
+        ]
+        return Worded(durable=durable, live=live, bad=tuple(wording.bad))
+
+    def out_of_root(self, row: Row, context: str) -> Row | Bad:
+        if row.type in RESERVED_EVENTS:
+            return row
+        way = self._converter(context, Direction.OUT, row.type)
+        assert way is not None, "only what is available in a context is matched for it"
+        if way.transformation.is_identity:
+            return row
+        found = self._converted(way, msgspec.structs.replace(row))
+        if isinstance(found, Bad):
+            return msgspec.structs.replace(found, context=context, stage=OUTBOUND)
+        return found
+
+    # ── subscriptions ──
+
+    def conditions(self, subscription: Subscription) -> Mapping[str, Any]:
+        """What a subscription in the terms of a context asks of root events."""
+        context = self.contexts.get(subscription.context)
+        if context is None:
+            context = Context(id=subscription.context)  # it sees nothing: the subscription is refused for that
+        outbound = self._ways_of(context, Direction.OUT)
+        return mediate(
+            subscription.id,
+            subscription.types,
+            subscription.where,
+            context,
+            outbound,
+            self.functions,
+            self.limits,
+        )
+
+    # ── ways ──
+
+    def _converted(self, way: Converter, row: Row) -> Row | Bad:
+        """The row in the terms of the other side; it is changed."""
+        made = way.transformation
+        envelope = read_envelope(row) if made.reads_envelope else _NOTHING
+        try:
+            text = way.text(envelope, row.data)
+        except FAILURES:
+            return _bad(row, way.text_faults(read_envelope(row), row.data))
+        row.data, row.type = text, made.target.name
+        return row
+
+    def _converter(self, context: str, direction: Direction, type: str) -> Converter | None:
+        key = (context, direction, type)
+        if key not in self._converters:
+            found = self.contexts.get(context)
+            way = None if found is None else self._ways_of(found, direction).get(type)
+            self._converters[key] = None if way is None else Converter(way)
+        return self._converters[key]
+
+    def _ways_of(self, context: Context, direction: Direction) -> Mapping[str, Transformation]:
+        key = (context.id, direction)
+        if key not in self._ways:
+            self._ways[key] = transformations(context, direction, Problems())
+        return self._ways[key]
+
+
+class _Wording:
+    """The lines of some rows in the terms of whoever asks, each made once."""
+
+    def __init__(self, interpretation: Interpretation, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
+        self.bad: list[Bad] = []
+        self._interpretation = interpretation
+        self._rows = rows
+        self._lines = lines
+        self._made: dict[tuple[int, str], bytes | None] = {}
+
+    def line(self, index: int, context: str) -> bytes | None:
+        """None if the row cannot be put in these terms."""
+        if context == ROOT:
+            return self._lines[index]
+        key = (index, context)
+        if key not in self._made:
+            row = self._rows[index]
+            found = self._interpretation.out_of_root(row, context)
+            if found is row:
+                self._made[key] = self._lines[index]
+            elif isinstance(found, Row):
+                self._made[key] = encode_row(found)
+            else:
+                self._made[key] = None
+                self.bad.append(found)
+        return self._made[key]
+
+
+def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
+    """The subscriptions of a client, joined by commas, apart by context."""
+    found: dict[str, list[str]] = {}
+    for name in names.split(","):
+        found.setdefault(routing.subscriptions[f"{client}/{name}"].context, []).append(name)
+    return ((context, ",".join(own)) for context, own in found.items())
+
+
+def _bad(row: Row, problems: Iterable[Problem]) -> Bad:
+    return Bad(
+        pos=row.pos,
+        client=row.client,
+        incarnation=row.incarnation,
+        seq=row.seq,
+        context=row.context,
+        recv=row.recv,
+        ad=row.ad,
+        stage=STAGE,
+        errors=errors_of(problems),
+        original=encode_row(row),
+    )

@@ -1,0 +1,171 @@
+"""Events between clients of different contexts, through an engine: each speaks and hears in its own terms."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from situ.edge.event import Event
+from situ.edge.node import Node
+from situ.errors import SituError
+from tests.edge_zone import EdgeZone, edge_zone
+
+TYPES = """
+version: 1
+types:
+  Place: {x: double m, y: double m}
+events:
+  Seen: {who: string, place: Place, note: optional string}
+  Ping: {n: int}
+"""
+DOOR = """
+version: 1
+context: door
+extends: root
+types:
+  Polar: {r: double ft, theta: double deg}
+events:
+  Badge: {badge: string, polar: Polar}
+maps:
+  - in: Badge -> Seen
+    attributes: {who: badge, place: polar}
+rules:
+  in: [Polar -> from_polar]
+functions:
+  from_polar: Polar -> Place = struct(0.3048 * value.r * cos(radians(value.theta)) AS x, 0.3048 * value.r * sin(radians(value.theta)) AS y)
+"""
+US = """
+version: 1
+context: us
+extends: root
+types:
+  Spot: {x: double yd, y: double yd}
+events:
+  Sighting: {person: string, spot: Spot, third: double 1/m}
+maps:
+  - out: Seen -> Sighting
+    attributes: {person: who, spot: place, third: {expr: "1 / (place.x - 3.048 m)"}}
+"""
+CLIENTS = """
+  door-1: {context: door}
+  desk: {context: us}
+  hall: {}
+"""
+FILES = {"types/all.yaml": TYPES, "contexts/door.yaml": DOOR, "contexts/us.yaml": US}
+
+
+async def take(node: Node, count: int, *types: str, **options: Any) -> list[Event]:
+    found: list[Event] = []
+    async with asyncio.timeout(20):
+        async for event in node.events(*types, limit=count, **options):
+            found.append(event)
+    return found
+
+
+def run(tmp_path: Path, work: Any) -> None:
+    async def go() -> None:
+        async with edge_zone(tmp_path, clients=CLIENTS, more=FILES) as zone:
+            await work(zone)
+
+    asyncio.run(go())
+
+
+def test_each_speaks_and_hears_in_its_own_terms(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("door-1") as door, zone.connect("desk") as desk, zone.connect("hall") as hall:
+            ours = await hall.register_for_events("Seen", where="place.x > 5 m", durable="ours")
+            theirs = await desk.register_for_events("Sighting", where="spot.x > 10 yd AND person <> 'p9'", durable="us")
+            for number, feet in enumerate((20.0, 40.0, 30.0)):
+                await door.publish_event("Badge", badge=f"p{number}", polar={"r": feet, "theta": 0.0})
+            await door.publish_event("Badge", badge="p9", polar={"r": 99.0, "theta": 0.0})
+            await door.flush()
+            seen = await _listened(hall, ours, 4)
+            assert [event.data["who"] for event in seen] == ["p0", "p1", "p2", "p9"]
+            assert {event.type for event in seen} == {"Seen"}
+            assert seen[0].data["place"] == {"x": pytest.approx(6.096), "y": 0.0}
+            sightings = await _listened(desk, theirs, 1)
+            assert [event.type for event in sightings] == ["Sighting"]
+            assert sightings[0].data["person"] == "p1"
+            assert sightings[0].data["spot"]["x"] == pytest.approx(40 / 3)
+
+    run(tmp_path, work)
+
+
+async def _listened(node: Node, registration: Any, count: int) -> list[Event]:
+    found: list[Event] = []
+    enough = asyncio.Event()
+
+    def take_one(event: Event) -> None:
+        found.append(event)
+        if len(found) >= count:
+            enough.set()
+
+    await node.add_listener(registration, take_one)
+    async with asyncio.timeout(20):
+        await enough.wait()
+    return found
+
+
+def test_what_cannot_be_put_in_somebodys_terms_is_a_dead_letter_and_reaches_all_others(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("door-1") as door, zone.connect("desk") as desk, zone.connect("hall") as hall:
+            ours = await hall.register_for_events("Seen", durable="ours")
+            theirs = await desk.register_for_events("Sighting", durable="us")
+            for number, feet in enumerate((20.0, 10.0, 30.0)):
+                await door.publish_event("Badge", badge=f"p{number}", polar={"r": feet, "theta": 0.0})
+            await door.flush()
+            assert [event.data["who"] for event in await _listened(hall, ours, 3)] == ["p0", "p1", "p2"]
+            assert [event.data["person"] for event in await _listened(desk, theirs, 2)] == ["p0", "p2"]
+            letters = await zone.messages(zone.names.dead_stream)
+            assert len(letters) == 1
+            assert b"INT704" in letters[0].body
+            assert b'"path":"third"' in letters[0].body
+
+    run(tmp_path, work)
+
+
+def test_what_a_context_does_not_have_is_refused_where_it_is_asked_for(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("desk") as desk, zone.connect("door-1") as door:
+            for node, type, where, code in (
+                (desk, "Badge", "", "INT601"),
+                (desk, "Sighting", "who = 'p1'", "INT602"),
+                (door, "Badge", "", "INT607"),
+            ):
+                with pytest.raises(SituError) as refused:
+                    await node.register_for_events(type, where=where)
+                assert refused.value.code == code
+            # The zone goes on.
+            theirs = await desk.register_for_events("Sighting", durable="us")
+            await door.publish_event("Badge", badge="p1", polar={"r": 20.0, "theta": 0.0})
+            assert [event.data["person"] for event in await _listened(desk, theirs, 1)] == ["p1"]
+
+    run(tmp_path, work)
+
+
+def test_what_has_no_way_into_root_is_a_dead_letter(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("desk") as desk:
+            receipt = await desk.publish_event("Sighting", person="p", spot={"x": 1.0, "y": 1.0}, third=1.0)
+            with pytest.raises(SituError) as refused:
+                await receipt.stored
+            assert refused.value.code == "INT710"
+
+    run(tmp_path, work)
+
+
+def test_history_is_told_in_the_terms_of_who_asks(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("door-1") as door:
+            for number, feet in enumerate((20.0, 40.0)):
+                await door.publish_event("Badge", badge=f"p{number}", polar={"r": feet, "theta": 90.0})
+            await door.flush()
+        async with zone.connect("desk") as desk:
+            found = await take(desk, 1, "Sighting", where="spot.y > 10 yd", since="begin")
+            assert found[0].data["person"] == "p1"
+            assert found[0].data["spot"]["y"] == pytest.approx(40 / 3)
+
+    run(tmp_path, work)
