@@ -36,6 +36,7 @@ from situ.interpretation.patterns import read_pattern
 from situ.interpretation.resolution import Place, Rules, expand
 from situ.types.encode import TYPE_KEY
 from situ.types.inheritance import combine
+from situ.types.layout import columns
 from situ.types.model import (
     BOOLEAN,
     BYTES,
@@ -53,6 +54,7 @@ from situ.types.model import (
     Named,
     Struct,
     Type,
+    is_subtype,
     plain,
 )
 from situ.types.table import Types
@@ -508,3 +510,24 @@ def generated_case(seed: int) -> Case | None:
         return CaseGenerator(seed).case()
     except SituError:
         return None
+
+
+def laid_out(value: Any, type: Type, types: Types) -> Any:
+    """A value as engines hold it that know no subtypes: structs with all columns of their layout."""
+    bare = plain(type)
+    if value is None or not isinstance(bare, Struct | ListOf):
+        return value
+    if isinstance(bare, ListOf):
+        return [laid_out(item, bare.element, types) for item in value]
+    exact = types.get(value[TYPE_KEY]) if TYPE_KEY in value else bare
+    assert isinstance(exact, Struct)
+    found: dict[str, Any] = {}
+    for column in columns(bare, types):
+        attribute = exact.attribute(column.attribute)
+        if column.name == TYPE_KEY:
+            found[TYPE_KEY] = value.get(TYPE_KEY)
+        elif attribute is not None and attribute.unit == column.unit and is_subtype(attribute.type, column.type):
+            found[column.name] = laid_out(value.get(column.attribute), column.type, types)
+        else:
+            found[column.name] = None
+    return found

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from situ.errors import Problems
+from situ.errors import Problems, SituError
+from situ.expr.emit_spark import emit_spark
+from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.interpretation.convert import Converter
+from situ.interpretation.in_columns import in_columns
 from situ.interpretation.model import Context, Conversion, Rule
 from situ.interpretation.reference import transform
 from situ.interpretation.resolution import Rules, expand, transforming
 from situ.interpretation.transformation import Transformation, transformations
 from situ.types.decode import decode
 from situ.types.encode import encode
-from tests.transformations import ENVELOPE, Case, generated_case, make_attributes, make_struct
+from tests.transformations import ENVELOPE, Case, generated_case, laid_out, make_attributes, make_struct
 
 
 def compiled(seeds: range) -> Iterator[tuple[int, Case, Transformation]]:
@@ -84,6 +88,19 @@ def test_compiled_transformations_equal_the_reference_and_give_what_is_declared(
 @pytest.mark.soak
 def test_compiled_transformations_equal_the_reference_at_length() -> None:
     hold_equal(range(10_000, 22_000), 6)
+
+
+def test_over_columns_they_give_the_same() -> None:
+    written = 0
+    for seed, case, made in compiled(range(400)):
+        node, converter = in_columns(made), Converter(made)
+        with suppress(SituError):  # what Spark cannot compute exactly it is not asked to
+            written += bool(emit_spark(node).value)
+        for data in events(seed, case, made, 4):
+            values = {"event": ENVELOPE, "data": laid_out(data, made.source, made.types)}
+            expected = laid_out(outcome(converter.data, ENVELOPE, data), made.target, made.targets)
+            assert outcome(interpret, node, values) == expected, (seed, made.source.name, data)
+    assert written > 300
 
 
 def flat(context: Context) -> Context:

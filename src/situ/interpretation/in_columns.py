@@ -1,0 +1,177 @@
+"""A transformation over columns instead of values: for engines that know no subtypes.
+
+There a struct that has subtypes is one with a column ``$type`` and all their attributes, as
+:mod:`situ.types.layout` lays them out, and that of one side need not look like that of the other. This module makes of
+a transformation one whose result has the columns of the target type, each of exactly the type it has there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from situ.expr.linear import NOTHING_THERE, nothing_there
+from situ.expr.tree import (
+    Apply,
+    Case,
+    Coalesce,
+    Each,
+    Field,
+    ForEach,
+    IsNull,
+    Literal,
+    MakeStruct,
+    Node,
+    Read,
+    rebuild,
+)
+from situ.interpretation.bodies import DATA
+from situ.interpretation.transformation import Transformation
+from situ.types.encode import TYPE_KEY
+from situ.types.layout import Column, columns
+from situ.types.model import STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
+from situ.types.table import Types
+
+
+def in_columns(transformation: Transformation) -> Node:
+    """The expression over a column ``data`` of the source's layout that gives a struct of the target's."""
+    made = _Columns(types=transformation.types, targets=transformation.targets)
+    made.variables[DATA] = transformation.source
+    return made.written(transformation.node, transformation.target)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Columns:
+    types: Types
+    targets: Types
+    variables: dict[str, Type] = field(default_factory=dict)
+    """What is declared where a variable of the source comes from: the columns it has are that type's."""
+
+    def layout(self, type: Type, types: Types) -> Type:
+        """The type as its columns make it: structs without subtypes, which have them all."""
+        bare = plain(type)
+        match bare:
+            case ListOf(element=element):
+                return ListOf(self.layout(element, types))
+            case Struct():
+                return Struct("", tuple(self._as_attribute(each, types) for each in columns(bare, types)))
+            case _:
+                return bare
+
+    def _as_attribute(self, column: Column, types: Types) -> Attribute:
+        return Attribute(name=column.name, type=self.layout(column.type, types), optional=True)
+
+    # ── what is written ──
+
+    def written(self, node: Node, declared: Type) -> Node:
+        """A part of the result, in the place of a value that is declared so."""
+        wanted = self.layout(declared, self.targets)
+        match node:
+            case Literal(value=None):
+                return Literal(None, wanted)
+            case Apply(overload=overload) if overload is NOTHING_THERE:
+                return replace(nothing_there(declared, self.targets), type=wanted)
+            case Case(arms=arms, otherwise=otherwise):
+                chosen = tuple((self.read(condition), self.written(result, declared)) for condition, result in arms)
+                return replace(node, arms=chosen, otherwise=self.written(otherwise, declared), type=wanted)
+            case Coalesce(args=args):
+                return replace(node, args=tuple(self.written(each, declared) for each in args), type=wanted)
+            case MakeStruct():
+                return self._struct(node, declared)
+            case ForEach(kind=Each.TRANSFORM, list=items, variable=variable, body=body):
+                return self._elements(node, items, variable, body, declared)
+        if not isinstance(plain(declared), Struct | ListOf):
+            return self.read(node)
+        return self._relaid(self.read(node), self._declared_of(node), declared)
+
+    def _struct(self, node: MakeStruct, declared: Type) -> Node:
+        target = plain(declared)
+        assert isinstance(target, Struct)
+        given = dict(node.fields)
+        fields: list[tuple[str, Node]] = []
+        for column in columns(target, self.targets):
+            attribute = node.type.attribute(column.attribute)
+            if column.name == TYPE_KEY:
+                part: Node = given.get(TYPE_KEY, Literal(None, STRING))
+            elif attribute is not None and column.attribute in given and _holds(column, attribute):
+                part = self.written(given[column.attribute], column.type)
+            else:
+                part = Literal(None, self.layout(column.type, self.targets))
+            fields.append((column.name, part))
+        return MakeStruct(tuple(fields), _struct_of(self.layout(target, self.targets)))
+
+    def _elements(self, node: ForEach, items: Node, variable: str, body: Node, declared: Type) -> Node:
+        of, target = plain(self._declared_of(items)), plain(declared)
+        assert isinstance(of, ListOf)
+        assert isinstance(target, ListOf)
+        self.variables[variable] = of.element
+        made = self.written(body, target.element)
+        return replace(node, list=self.read(items), body=made, type=self.layout(declared, self.targets))
+
+    def _relaid(self, node: Node, given: Type, declared: Type) -> Node:
+        """A value that is passed on: column by column, if both sides do not have the same ones."""
+        wanted = self.layout(declared, self.targets)
+        if self.layout(given, self.types) == wanted:
+            return replace(node, type=wanted) if isinstance(node, Read | Field) else node
+        bare, target = plain(given), plain(declared)
+        if isinstance(bare, ListOf) and isinstance(target, ListOf):
+            variable = f"laid{node.depth}_{len(self.variables)}"
+            self.variables[variable] = bare.element
+            item = Read(variable, (), bare.element, optional=(True,))
+            body = self._relaid(item, bare.element, target.element)
+            return ForEach(Each.TRANSFORM, node, variable, body, wanted)
+        if not isinstance(bare, Struct) or not isinstance(target, Struct):
+            return node
+        known = {column.name: column for column in columns(bare, self.types)}
+        fields: list[tuple[str, Node]] = []
+        for column in columns(target, self.targets):
+            source = known.get(column.name)
+            if source is None:
+                fields.append((column.name, Literal(None, self.layout(column.type, self.targets))))
+            else:
+                fields.append((column.name, self._relaid(_column_of(node, source), source.type, column.type)))
+        made = MakeStruct(tuple(fields), _struct_of(wanted))
+        return Case(((IsNull(node), Literal(None, wanted)),), made, wanted)
+
+    # ── what is read ──
+
+    def read(self, node: Node) -> Node:
+        """A part that is computed: its attributes are read from the columns that hold them."""
+        if isinstance(node, Read) and node.variable in self.variables:
+            return replace(node, path=tuple(self._path(node)[0]))
+        if isinstance(node, ForEach):
+            of = plain(self._declared_of(node.list))
+            if isinstance(of, ListOf):
+                self.variables.setdefault(node.variable, of.element)
+        return rebuild(node, self.read)
+
+    def _declared_of(self, node: Node) -> Type:
+        return self._path(node)[1] if isinstance(node, Read) and node.variable in self.variables else node.type
+
+    def _path(self, node: Read) -> tuple[list[str], Type]:
+        """The columns on the way, and what is declared at its end."""
+        declared, path = self.variables[node.variable], list[str]()
+        for number, step in enumerate(node.path, 1):
+            struct = plain(declared)
+            assert isinstance(struct, Struct)
+            same = [column for column in columns(struct, self.types) if column.attribute == step]
+            last = number == len(node.path)
+            fitting = (column for column in same if not last or is_subtype(node.type, column.type))
+            column = next(fitting, same[0] if same else Column(name=step, attribute=step, type=STRING))
+            path.append(column.name)
+            declared = column.type
+        return path, declared
+
+
+def _holds(column: Column, attribute: Attribute) -> bool:
+    return column.unit == attribute.unit and is_subtype(attribute.type, column.type)
+
+
+def _column_of(node: Node, column: Column) -> Node:
+    if isinstance(node, Read):
+        return replace(node, path=(*node.path, column.name), optional=(*node.optional, True), type=column.type)
+    return Field(node, column.name, column.type, optional=True)
+
+
+def _struct_of(type: Type) -> Struct:
+    assert isinstance(type, Struct)
+    return type
