@@ -166,6 +166,19 @@ def test_a_change_of_a_context_must_suit_those_who_are_in_it() -> None:
     assert codes(refused.value) == ["INT602"]
 
 
+def test_a_client_goes_into_another_context_only_with_all_it_declares() -> None:
+    state = _added(state_of(deploy()), "context", "eu", "context: eu\nevents: {Tap: {open: boolean}}")
+    state = _added(state, "client", "bonn", "clients: {bonn: {context: eu}}")
+    state = _added(state, "advertisement", "bonn/taps", "clients: {bonn: {advertisements: {taps: {type: Tap}}}}")
+    assert state.deployment.clients["bonn"].context == "eu"
+    with pytest.raises(SituError) as refused:
+        propose_altered(state, key("client", "bonn"), document("clients: {bonn: {}}"))
+    assert codes(refused.value) == ["INT601"]
+    state = following(state, propose_removed(state, key("advertisement", "bonn/taps")))
+    altered = propose_altered(state, key("client", "bonn"), document("clients: {bonn: {}}"))[0]
+    assert following(state, altered).deployment.clients["bonn"].context == "root"
+
+
 def test_what_differs_is_named_in_the_words_of_the_file() -> None:
     us = IN_CONTEXTS["contexts/us.yaml"].replace("{default: 7}", "{default: 8}").replace("x: double ft", "x: double yd")
     new = deploy({**IN_CONTEXTS, "contexts/us.yaml": us, "clients/d.yaml": "clients: {york: {}}"})

@@ -26,11 +26,15 @@ class Affected:
         names = {name.lower() for name in self._types}
         self._names = names | _changed_functions(old.functions, new.functions, names)
         self._clients = new.clients
+        self._moved = frozenset(
+            name for name, each in old.clients.items() if name in new.clients and new.clients[name] != each
+        )
         self._contexts = frozenset(_changed_contexts(old, new))
 
     def advertisement(self, each: Advertisement) -> bool:
         client = self._clients.get(each.client)
-        return each.type in self._types or (client is not None and client.context in self._contexts)
+        in_changed = client is not None and client.context in self._contexts
+        return each.type in self._types or in_changed or each.client in self._moved
 
     def subscription(self, each: Subscription) -> bool:
         if each.context in self._contexts or any(type in self._types for type in each.types):
@@ -38,7 +42,7 @@ class Affected:
         return bool(each.where) and (self._everything or _mentions(each.where, self._names))
 
     def __bool__(self) -> bool:
-        return self._everything or bool(self._names) or bool(self._contexts)
+        return self._everything or bool(self._names) or bool(self._contexts) or bool(self._moved)
 
 
 def _changed_types(old: Types, new: Types) -> Iterator[str]:

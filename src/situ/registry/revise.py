@@ -48,14 +48,15 @@ def revise(base: Deployment, removed: Collection[Key], added: Documents, problem
     schema = _with_schema(base, removed, added, problems)
     kept = _without(base, removed)
     loaded = _load_clients(added.clients, schema, kept.clients, problems)
-    _check_contexts_of(kept.clients.values(), schema, problems)
-    check_again(schema, affected_by(base, schema, kept), problems)
-    return with_clients(
+    revised = with_clients(
         schema,
         {**kept.clients, **loaded.clients},
         {**kept.advertisements, **loaded.advertisements},
         {**kept.subscriptions, **loaded.subscriptions},
     )
+    _check_contexts_of(kept.clients.values(), schema, problems)
+    check_again(revised, affected_by(base, revised, kept), problems)
+    return revised
 
 
 def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tuple[Clients, tuple[Problem, ...]]:
