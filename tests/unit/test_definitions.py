@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from decimal import Decimal
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,7 @@ from situ.expr.definitions import Function, Functions, functions_as_json, functi
 from situ.expr.emit_python import compile_value
 from situ.expr.emit_spark import emit_spark
 from situ.expr.interpret import interpret
+from situ.expr.runtime import FAILURES
 from situ.expr.scope import event_scope
 from situ.expr.signature import parse_signature, split_definition
 from situ.expr.simplify import simplify
@@ -171,6 +173,22 @@ def test_empty_files_and_sections_are_fine() -> None:
 
 
 # ── what a declaration promises ───────────────────────────────────────────────────────────────────
+
+
+def test_a_decimal_that_has_too_many_digits_fails_as_in_a_cast() -> None:
+    """A product has the digits of both factors: without this no amount times a rate were an amount."""
+    amount = one("decimal(4,2) -> decimal(4,2) = value * to_decimal(10, 3, 0)")
+    money = one("Money -> Money = struct(value.currency AS currency, round(value.amount * 1.5, 2) AS amount)")
+    assert interpret(amount.body, {"value": Decimal("9.99")}) == Decimal("99.90")
+    assert compile_value(amount.body, ("value",)).call(Decimal("9.99")) == Decimal("99.90")
+    with pytest.raises(FAILURES):
+        interpret(amount.body, {"value": Decimal("10.00")})
+    assert interpret(money.body, {"value": {"currency": "EUR", "amount": Decimal("1.01")}}) == {
+        "currency": "EUR",
+        "amount": Decimal("1.52"),
+    }
+    assert faults("functions: {f: 'decimal(4,2) -> decimal(4,1) = value'}") == ["1.yaml:1:48 INT401 X103"]
+    assert faults("functions: {f: 'double -> decimal(4,1) = value'}") == ["1.yaml:1:42 INT401 X103"]
 
 
 def test_a_struct_made_in_the_expression_takes_the_declared_shape() -> None:

@@ -15,7 +15,7 @@ from situ.testing.building import example_folder
 from tests.project_files import MINIMAL, write
 
 ATTACKS = Path(__file__).parents[1] / "attacks" / "yaml"
-KINDS = ("situ.yaml", "types/a.yaml", "functions/a.yaml", "sources/a.yaml", "clients/a.yaml")
+KINDS = ("situ.yaml", "types/a.yaml", "functions/a.yaml", "sources/a.yaml", "contexts/a.yaml", "clients/a.yaml")
 
 
 def formatted(text: str, file: str) -> str:
@@ -186,6 +186,25 @@ def test_a_spelling_that_needs_quotes_is_not_given_without() -> None:
     assert new == text, "`a: double` would be a mapping: both lines stay"
     mixed = text + '  h: "(a:double)->boolean=a>1"\n'
     assert formatted(mixed, "functions/a.yaml") == text + '  h: "(a: double) -> boolean = a > 1"\n'
+
+
+def test_types_and_functions_of_contexts_are_spelled_as_elsewhere() -> None:
+    text = """\
+        context: us
+        types: {"A( B,C )": {x: 'double   m'}}
+        rules: {out: [A -> f]}
+        functions:
+          f: double  m->double yd =value*1.09
+          g: {signature: string->string, lookup: {l: {source: s, key: {a: value}}}, value: l . b, key: event . source}
+        """
+    assert lines(text, "contexts/a.yaml") == [
+        "context: us",
+        "types: {\"A(B, C)\": {x: 'double m'}}",
+        "rules: {out: [A -> f]}",
+        "functions:",
+        "  f: double m -> double yd = value * 1.09",
+        "  g: {signature: string -> string, lookup: {l: {source: s, key: {a: value}}}, value: l.b, key: event.source}",
+    ]
 
 
 def test_what_a_file_says_is_what_it_said() -> None:
