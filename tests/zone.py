@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from situ.bus.address import Address
 from situ.bus.blocking import BlockingBus, close_shared
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
 from situ.deployment import Deployment
+from situ.deployment.plan import compile_plan
 from situ.event.lines import decode_line
 from situ.event.message import (
     CLIENT,
@@ -33,7 +35,6 @@ from situ.event.message import (
 from situ.event.row import Row
 from situ.project.check import check_folder
 from situ.subscription.model import Subscription
-from situ.subscription.routing import compile_routing
 from tests.nats_server import NatsServer, nats_server
 from tests.project_files import write
 
@@ -62,12 +63,7 @@ class Zone:
         version = json.loads(entry.value or b"{}")["version"] + 1 if entry is not None else 1
         self.deployment = deployment.at_version(version)
         self.bus.put_object(DEPLOYMENTS, str(version), json.dumps(self.deployment.as_json()).encode())
-        routing = compile_routing(
-            types=deployment.types,
-            functions=deployment.definitions,
-            subscriptions=deployment.subscriptions,
-            limits=deployment.settings.expression_limits,
-        )
+        routing = compile_plan(self.deployment).routing
         for group in routing.groups.values():
             for subscription in group.subscriptions:
                 self.bus.ensure_consumer(consumer_of(subscription), [group.id])
@@ -75,7 +71,7 @@ class Zone:
         self.bus.put(REGISTRY, "current", json.dumps(current).encode())
 
     def send(self, client: str, events: Iterable[bytes | Mapping[str, Any]], *, incarnation: int = 1) -> int:
-        """Store one message of a client; gives its sequence."""
+        """Store one message of a client, as its router would; gives its sequence."""
         lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in events]
         seq = self._next[client]
         self._next[client] += len(lines)
@@ -84,9 +80,10 @@ class Zone:
 
     def store(self, key: EventKey, lines: list[bytes]) -> int:
         """Store a message under any key, as a router would."""
+        known = self.deployment.clients.get(key.client)
         headers = {
             CLIENT: key.client,
-            CONTEXT: "root",
+            CONTEXT: "root" if known is None else known.context,
             KEY: str(key),
             COUNT: str(len(lines)),
             RECEIVED: str(time.time_ns() // 1000),
@@ -122,7 +119,12 @@ def event(id: str, type: str, data: Any, **attributes: Any) -> dict[str, Any]:
 
 
 def deployment_of(
-    folder: Path, subscriptions: Iterable[Subscription], *, types: str = TYPES, situ: str = ""
+    folder: Path,
+    subscriptions: Iterable[Subscription],
+    *,
+    types: str = TYPES,
+    situ: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Deployment:
     """What a project with these types declares, with three publishers and these subscriptions."""
     advertised = "{advertisements: {readings: {type: Reading}, alarms: {type: Alarm}}}"
@@ -133,6 +135,7 @@ def deployment_of(
             "situ.yaml": f"version: 1\nname: plant\n{situ}",
             "types/all.yaml": types,
             "clients/all.yaml": f"version: 1\nclients:\n{clients}",
+            **more,
         },
     )
     checked = check_folder(folder)
@@ -142,10 +145,15 @@ def deployment_of(
 
 @contextmanager
 def zone(
-    folder: Path, subscriptions: Iterable[Subscription] = (), *, types: str = TYPES, situ: str = ""
+    folder: Path,
+    subscriptions: Iterable[Subscription] = (),
+    *,
+    types: str = TYPES,
+    situ: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Zone]:
     """A running zone with this deployment, its durable groups kept by consumers."""
-    deployment = deployment_of(folder / "project", subscriptions, types=types, situ=situ)
+    deployment = deployment_of(folder / "project", subscriptions, types=types, situ=situ, more=more)
     with nats_server(folder / "nats") as server, BlockingBus(server.address(), name="test") as bus:
         bus.prepare(deployment.settings)
         found = Zone(server, bus, server.address(), deployment, Names("main"))

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
+from situ.pipeline.engine import SparkEngine
+from situ.subscription.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone
+from tests.integration.test_pipeline import drained, wait_for
+from tests.zone import zone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TYPES = """
 version: 1
@@ -35,7 +43,8 @@ maps:
 rules:
   in: [Polar -> from_polar]
 functions:
-  from_polar: Polar -> Place = struct(0.3048 * value.r * cos(radians(value.theta)) AS x, 0.3048 * value.r * sin(radians(value.theta)) AS y)
+  from_polar: Polar -> Place =
+    struct(0.3048 * value.r * cos(radians(value.theta)) AS x, 0.3048 * value.r * sin(radians(value.theta)) AS y)
 """
 US = """
 version: 1
@@ -58,11 +67,8 @@ FILES = {"types/all.yaml": TYPES, "contexts/door.yaml": DOOR, "contexts/us.yaml"
 
 
 async def take(node: Node, count: int, *types: str, **options: Any) -> list[Event]:
-    found: list[Event] = []
     async with asyncio.timeout(20):
-        async for event in node.events(*types, limit=count, **options):
-            found.append(event)
-    return found
+        return [event async for event in node.events(*types, limit=count, **options)]
 
 
 def run(tmp_path: Path, work: Any) -> None:
@@ -169,3 +175,38 @@ def test_history_is_told_in_the_terms_of_who_asks(tmp_path: Path) -> None:
             assert found[0].data["spot"]["y"] == pytest.approx(40 / 3)
 
     run(tmp_path, work)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_spark_interprets_as_the_edge_does(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+    clients = "{advertisements: {badges: {type: Badge}}, context: door}"
+    more = {
+        "contexts/door.yaml": DOOR,
+        "contexts/us.yaml": US,
+        "clients/all.yaml": f"version: 1\nclients:\n  door-1: {clients}\n  desk: {{context: us}}\n",
+    }
+    wanted = [
+        Subscription(client="desk", name="us", types=("Sighting",), where="spot.x > 10 yd", durable=True, context="us"),
+        Subscription(client="hall", name="ours", types=("Seen",), durable=True),
+    ]
+    with zone(tmp_path, wanted, types=TYPES, more=more) as at:
+        at.send("door-1", [_badge(number, feet) for number, feet in enumerate((20.0, 40.0, 10.0, 33.0))])
+        at.send("door-1", [{**_badge(9, 1.0), "type": "Unknown"}])
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", fused=fused)
+        engine.start()
+        try:
+            wait_for(drained(engine, at))
+        finally:
+            engine.stop()
+        assert [(row.type, row.context) for row in at.root()] == [("Seen", "door")] * 4
+        found = {rows[0].type: rows for rows in at.delivered().values()}
+        assert [json.loads(row.data)["who"] for row in found["Seen"]] == ["p0", "p1", "p2", "p3"]
+        spots = [json.loads(row.data) for row in found["Sighting"]]
+        assert [each["person"] for each in spots] == ["p1", "p3"]
+        assert [each["spot"]["x"] for each in spots] == [pytest.approx(40 / 3), pytest.approx(11.0)]
+        assert [letter["code"] for letter in at.dead()] == ["INT701"]
+
+
+def _badge(number: int, feet: float) -> dict[str, Any]:
+    data = {"badge": f"p{number}", "polar": {"r": feet, "theta": 0.0}}
+    return {"specversion": "1.0", "id": str(number), "source": "x", "type": "Badge", "data": data}

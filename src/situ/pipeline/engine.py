@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from situ.pipeline.dispatch import dispatching
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
+from situ.pipeline.session import LOST
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
 
@@ -38,7 +40,8 @@ STEPS = ("offset", "publish", "carry", "count", "done")
 """What a batch does, in this order."""
 _PURGE_EVERY = 2.0
 _STOP_WITHIN = 30
-_FIRST_LOOK = 60.0
+_FIRST_LOOK, _WARM_UP = 60.0, 60.0
+_WARMING = "warm-up"
 
 
 class _Stopped(Exception):
@@ -119,15 +122,26 @@ class SparkEngine:
         self._await_first_look()
 
     def _warm_up(self) -> None:
-        """Have the workers, with the plan in force, before the first event waits for them."""
+        """Have the workers, with the plan in force, before the first event waits for them; but nobody waits for ever."""
+        context = self._session.sparkContext
+        loading = threading.Thread(target=self._load_workers, name="warm-up", daemon=True)
+        loading.start()
+        loading.join(_WARM_UP)
+        if loading.is_alive():
+            context.cancelJobGroup(_WARMING)
+
+    def _load_workers(self) -> None:
         address, version = self._address, current_version(self._address)
 
         def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             load_plan(address, version)
             yield from batches
 
-        if version:
-            tasks = self._session.range(0, self._partitions, 1, self._partitions)
+        if not version:
+            return
+        self._session.sparkContext.setJobGroup(_WARMING, "load workers", interruptOnCancel=True)
+        tasks = self._session.range(0, self._partitions, 1, self._partitions)
+        with suppress(*LOST, SituError):  # whatever keeps workers from loading is told by the first batch
             tasks.mapInArrow(load, tasks.schema).collect()
 
     def _await_first_look(self) -> None:
