@@ -122,7 +122,7 @@ class SparkEngine:
         self._await_first_look()
 
     def _warm_up(self) -> None:
-        """Have the workers, with the plan in force, before the first event waits for them; but nobody waits for ever."""
+        """Have the workers, with the plan in force, before the first event waits for them; but not for ever."""
         context = self._session.sparkContext
         loading = threading.Thread(target=self._load_workers, name="warm-up", daemon=True)
         loading.start()
