@@ -9,15 +9,16 @@ from textwrap import dedent, indent
 
 import pytest
 
-from situ.errors import Severity
+from situ.errors import Problems, Severity
 from situ.expr.tree import Read, walk
 from situ.interpretation.bodies import ANY_EVENT, body_for, key_for, keys_for, missing_in, reads
+from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.declare import LONGEST_ID
 from situ.interpretation.load import contexts_from_json
 from situ.interpretation.model import Context, Direction, FromDefault, FromExpression, FromPath, Missing
 from situ.project.check import check_folder
-from situ.types.model import DOUBLE, Struct
+from situ.types.model import DOUBLE, STRING, Attribute, Named, Struct, Type
 from tests.context_files import LOGISTICS, SOURCES, load
 from tests.project_files import MINIMAL, write
 
@@ -109,6 +110,59 @@ def test_contexts_are_found_by_id_and_version() -> None:
     assert contexts.get("asia") is None
     assert [each.id for each in contexts.children("root")] == ["europe", "us"]
     assert [each.id for each in contexts.children("europe")] == ["german"]
+
+
+CAMERAS = {
+    "types/t.yaml": "types: {PersonId(string): {}}\nevents: {Sighting: {who: PersonId, at: Point m}}\n",
+    "contexts/cameras.yaml": """\
+        context: cameras
+        types:
+          FaceId(string): {}
+          Polar: {r: double ft, theta: double deg}
+        events:
+          Seen: {camera: string, face: FaceId, polar: Polar}
+        maps:
+          - in: Seen -> Sighting
+            attributes: {who: face, at: polar}
+        rules:
+          in: [FaceId -> face_to_person, Polar -> polar_to_building]
+        functions:
+          face_to_person:
+            signature: FaceId -> PersonId
+            lookup: {f: {source: faces, key: {face: value}}}
+            value: f.person
+          polar_to_building:
+            signature: Polar -> Point
+            lookup: {cam: {source: cameras, key: {id: event.camera}}}
+            expr: struct(cam.x + 0.3048 * value.r * cos(radians(cam.heading + value.theta)) AS x,
+              cam.y + 0.3048 * value.r * sin(radians(cam.heading + value.theta)) AS y)
+        """,
+}
+
+
+def test_a_lookup_by_an_attribute_of_the_event_is_settled_for_each_event_type() -> None:
+    def row(**columns: Type) -> Struct:
+        return Struct("", tuple(Attribute(name=name, type=type) for name, type in columns.items()))
+
+    sources = {
+        "cameras": row(id=STRING, x=DOUBLE, y=DOUBLE, heading=DOUBLE),
+        "faces": row(face=STRING, person=Named("PersonId", STRING)),
+    }
+    contexts, problems = load(CAMERAS, sources)
+    assert [str(problem) for problem in problems] == []
+    found = Problems()
+    check_contexts(contexts, found)
+    assert [str(problem) for problem in found.errors] == []
+    cameras = contexts.by_id["cameras"]
+    function, seen = cameras.functions["polar_to_building"], cameras.types.event("Seen")
+    assert seen is not None
+    ((column, key),) = keys_for(function, function.lookups[0], seen)
+    assert isinstance(key, Read)
+    assert (column, key.variable, key.path) == ("id", "data", ("camera",))
+    assert missing_in(function, seen) == ()
+    sighting = contexts.root.types.event("Sighting")
+    assert sighting is not None
+    assert missing_in(function, sighting) == ("camera",)
 
 
 # ── names and types ───────────────────────────────────────────────────────────────────────────────
