@@ -93,6 +93,7 @@ class CaseGenerator:
         self.added: dict[str, Named | Struct] = {}
         self.functions: dict[str, Conversion] = {}
         self.late: dict[str, Conversion] = {}
+        self.shared: list[Attribute] = []
         self.made = 0
 
     def case(self) -> Case:
@@ -172,6 +173,11 @@ class CaseGenerator:
     # ── rules and functions ──
 
     def _rules(self, types: Types, direction: Direction, events: list[Struct]) -> list[Rule]:
+        self.shared = [
+            each
+            for each in events[0].attributes
+            if not each.optional and all(event.attribute(each.name) == each for event in events)
+        ]
         rules: list[Rule] = []
         for _ in range(self.dice.randrange(0, 6)):
             text = self._pattern(types, events)
@@ -228,6 +234,10 @@ class CaseGenerator:
                 return self.dice.choice([(parameter, "filter(value, x -> x IS NOT NULL)"), (LONG, "size(value)")])
             case Decimal():
                 return parameter, "value"
+        shared = [each for each in self.shared if plain(each.type) == bare]
+        if shared and bare in (STRING, DOUBLE) and self.dice.random() < 0.5:
+            name = self.dice.choice(shared).name
+            return bare, f"value || event.{name}" if bare == STRING else f"value + event.{name}"
         options: dict[Type, list[tuple[Type, str]]] = {
             DOUBLE: [(DOUBLE, "value * 2 + 1"), (DOUBLE, "1 / value"), (DOUBLE, "sqrt(value)"), (STRING, "'n'")],
             INT: [(LONG, "value + 1"), (DOUBLE, "value / 2"), (DOUBLE, "10 / value")],

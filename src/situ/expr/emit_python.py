@@ -62,17 +62,19 @@ class PythonFunction:
 
 def compile_value(node: Node, parameters: Sequence[str]) -> PythonFunction:
     """A function of the variables named in ``parameters`` that returns the expression's value."""
-    emitter = _Emitter(parameters)
+    emitter = Emitter(parameters)
     return emitter.function(emitter.finite(node))
 
 
 def compile_test(node: Node, parameters: Sequence[str]) -> PythonFunction:
     """A function that is true iff the condition is true: the form of filters."""
-    emitter = _Emitter(parameters)
+    emitter = Emitter(parameters)
     return emitter.function(emitter.test(node))
 
 
-class _Emitter:
+class Emitter:
+    """Writes expressions over some parameters. Hosts that keep values in another form bring their own."""
+
     def __init__(self, parameters: Sequence[str]) -> None:
         self.parameters = [_identifier(name, place) for place, name in enumerate(parameters)]
         self.names = dict(zip(parameters, self.parameters, strict=True))
@@ -83,8 +85,11 @@ class _Emitter:
         self.depth = 0
 
     def function(self, text: str) -> PythonFunction:
-        parameters = ", ".join(self.parameters)
-        source = "".join(self.outlined) + f"def expression({parameters}):\n    return {text}\n"
+        return self.block(f"    return {text}\n")
+
+    def block(self, lines: str) -> PythonFunction:
+        """A function of the parameters with these lines as its body."""
+        source = "".join(self.outlined) + f"def expression({', '.join(self.parameters)}):\n{lines}"
         if len(source) > LONGEST_SOURCE:
             raise SituError(TOO_LARGE(what="characters of Python", limit=LONGEST_SOURCE))
         space: dict[str, Any] = {**NAMESPACE, **self.constants}
@@ -200,14 +205,18 @@ class _Emitter:
     def _read(self, node: Read) -> str:
         text = self.names[node.variable]
         absent = node.optional[0]
-        for step, optional in zip(node.path, node.optional[1:], strict=True):
+        for place, optional in enumerate(node.optional[1:]):
             if absent:
                 held = self._temporary()
-                text = f"(None if ({held} := {text}) is None else {_attribute(held, step, optional)})"
+                text = f"(None if ({held} := {text}) is None else {self.attribute(held, node, place)})"
             else:
-                text = _attribute(text, step, optional)
+                text = self.attribute(text, node, place)
             absent = absent or optional
         return text
+
+    def attribute(self, of: str, node: Read, place: int) -> str:
+        """Text that takes the step at this place of a path; structs are dicts, unless a host has its own."""
+        return _attribute(of, node.path[place], node.optional[place + 1])
 
     def _apply(self, node: Apply) -> str:
         overload = node.overload

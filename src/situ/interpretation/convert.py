@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from situ.errors import Problem
 from situ.expr.emit_python import PythonFunction, compile_value
 from situ.expr.simplify import simplify
 from situ.interpretation.bodies import DATA, EVENT
+from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
 from situ.interpretation.model import Missing
 from situ.interpretation.steps import Fault, faults
@@ -95,14 +97,23 @@ class Converter:
         if made.is_identity:
             return lambda event, text, rows: text
         names = tuple(made.externals)
-        try:
-            plan = TextPlan(made.node, made.source, made.types)
-        except NotPossible:
+        call, decode = self._compiled_text()
+        if call is None:
             return self._slow_text()
-        call, decode = compile_value(simplify(plan.node), self._parameters).call, plan.decode
         if names:
             return lambda event, text, rows: _encode(call(event, decode(text), *(rows.get(name) for name in names)))
         return lambda event, text, rows: _encode(call(event, decode(text)))
+
+    def _compiled_text(self) -> tuple[Callable[..., Any] | None, Callable[[bytes], Any]]:
+        """What makes of what is read what is to be written, if there is any such way, and the reader."""
+        made = self.transformation
+        with suppress(NotPossible):
+            patches = PatchPlan(made.node, made.source, made.types, self._parameters)
+            return patches.call, patches.decode
+        with suppress(NotPossible):
+            plan = TextPlan(made.node, made.source, made.types)
+            return compile_value(simplify(plan.node), self._parameters).call, plan.decode
+        return None, msgspec.json.decode
 
     def _slow_text(self) -> _Text:
         """By way of values, which works for whatever types there are."""

@@ -73,14 +73,14 @@ class NotPossible(Exception):
 
 
 @dataclass(slots=True)
-class _Need:
+class Need:
     """How a place of the source is used: copied as it is, or computed with; or what is looked at below it."""
 
     type: Type
     copied: bool = False
     computed: bool = False
-    below: dict[str, _Need] = field(default_factory=dict)
-    elements: _Need | None = None
+    below: dict[str, Need] = field(default_factory=dict)
+    elements: Need | None = None
 
     def settle(self, *, above: bool = False, element: bool = False) -> None:
         """What is copied and looked into has to be read whole, with all below; so has an element, which may be null."""
@@ -92,18 +92,15 @@ class _Need:
             self.elements.settle(above=self.computed, element=True)
 
 
-class TextPlan:
-    """The reader that a transformation needs, and the expression that makes of what it reads the JSON to be written."""
+class Needs:
+    """What a transformation needs of the source, and the expressions that make of that the JSON to be written."""
 
     def __init__(self, node: Node, source: Struct, types: Types) -> None:
-        self._types = types
-        self._source = source
-        self._needs: dict[str, _Need] = {DATA: _Need(source)}
+        self.types = types
+        self.needs: dict[str, Need] = {DATA: Need(source)}
         self._mark(node)
-        root = self._needs[DATA]
-        root.settle()
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._shape(root)).decode
-        self.node = self._written(node)
+        self.root = self.needs[DATA]
+        self.root.settle()
 
     # ── first pass: what is needed ──
 
@@ -111,7 +108,7 @@ class TextPlan:
         """A part of the result: what is read here is copied, what is read further inside computed with."""
         match node:
             case Read():
-                if (need := self._need(node)) is not None:
+                if (need := self.need(node)) is not None:
                     need.copied = True
             case MakeStruct(fields=fields):
                 for _, part in fields:
@@ -131,39 +128,39 @@ class TextPlan:
                 self._mark_computed(node)
 
     def _mark_elements(self, items: Read, variable: str) -> None:
-        need, of = self._need(items), plain(items.type)
+        need, of = self.need(items), plain(items.type)
         if need is None or not isinstance(of, ListOf):
             return
         if need.elements is None:
-            need.elements = _Need(of.element)
-        self._needs[variable] = need.elements
+            need.elements = Need(of.element)
+        self.needs[variable] = need.elements
 
     def _mark_condition(self, node: Node) -> None:
         match node:
             case IsNull(arg=Read() as read):
-                self._need(read)
+                self.need(read)
             case Compare(left=Read(path=path) as read, right=Literal()) if path and path[-1] == TYPE_KEY:
-                self._need(read)
+                self.need(read)
             case _:
                 self._mark_computed(node)
 
     def _mark_computed(self, node: Node) -> None:
         for part in walk(node):
-            if isinstance(part, Read) and (need := self._need(part)) is not None:
+            if isinstance(part, Read) and (need := self.need(part)) is not None:
                 need.computed = True
 
-    def _need(self, read: Read) -> _Need | None:
+    def need(self, read: Read) -> Need | None:
         """The place that is read; None for what is not in the data. Its type is what is declared there."""
-        need = self._needs.get(read.variable)
+        need = self.needs.get(read.variable)
         if need is None:
             return None
         for step in read.path:
             if step not in need.below:
-                need.below[step] = _Need(self._declared(need.type, step))
+                need.below[step] = Need(self.declared(need.type, step))
             need = need.below[step]
         return need
 
-    def _declared(self, type: Type, step: str) -> Type:
+    def declared(self, type: Type, step: str) -> Type:
         if step == TYPE_KEY:
             return STRING
         struct = plain(type)
@@ -174,22 +171,12 @@ class TextPlan:
         return found.pop()
 
     def _attributes(self, struct: Struct) -> list[Attribute]:
-        dynamic = self._types.subtypes(struct) if struct.name else (struct,)
+        dynamic = self.types.subtypes(struct) if struct.name else (struct,)
         return [attribute for each in dynamic if isinstance(each, Struct) for attribute in each.attributes]
 
-    # ── the reader ──
+    # ── what is read whole ──
 
-    def _shape(self, need: _Need) -> Any:
-        if need.computed:
-            return self._whole(need.type)
-        if need.elements is not None:
-            return list[self._shape(need.elements) | None]  # type: ignore[misc]  # made at run time
-        if not need.below and (need.copied or need is not self._needs[DATA]):
-            return msgspec.Raw
-        shapes = {name: self._shape(each) for name, each in need.below.items()}
-        return TypedDict("Data", {**shapes, TYPE_KEY: str}, total=False)  # type: ignore[operator]  # made at run time
-
-    def _whole(self, type: Type) -> Any:
+    def whole(self, type: Type) -> Any:
         bare = plain(type)
         match bare:
             case Primitive():
@@ -197,30 +184,30 @@ class TextPlan:
             case Decimal():
                 return decimal.Decimal
             case ListOf(element=element):
-                return list[self._whole(element) | None]  # type: ignore[misc]  # made at run time
+                return list[self.whole(element) | None]  # type: ignore[misc]  # made at run time
             case Struct():
                 names = dict.fromkeys(each.name for each in self._attributes(bare))
-                shapes = {name: self._whole(self._declared(bare, name)) for name in names}
+                shapes = {name: self.whole(self.declared(bare, name)) for name in names}
                 return TypedDict("Data", {TYPE_KEY: str, **shapes}, total=False)  # type: ignore[operator]
 
     # ── second pass: what is written ──
 
-    def _written(self, node: Node) -> Node:
+    def written(self, node: Node) -> Node:
         match node:
-            case Read() if (need := self._need(node)) is not None and not need.computed:
+            case Read() if (need := self.need(node)) is not None and not need.computed:
                 return node
             case Literal(value=value, type=type):
                 return node if value is None else replace(node, value=encode(type, value))
             case MakeStruct(fields=fields):
-                return replace(node, fields=tuple((name, self._written(part)) for name, part in fields))
+                return replace(node, fields=tuple((name, self.written(part)) for name, part in fields))
             case Case(arms=arms, otherwise=otherwise):
-                chosen = tuple((condition, self._written(result)) for condition, result in arms)
-                return replace(node, arms=chosen, otherwise=self._written(otherwise))
+                chosen = tuple((condition, self.written(result)) for condition, result in arms)
+                return replace(node, arms=chosen, otherwise=self.written(otherwise))
             case Coalesce(args=args):
-                return replace(node, args=tuple(self._written(part) for part in args))
-            case ForEach(kind=Each.TRANSFORM, list=Read() as items, body=body) if self._need(items) is not None:
-                return replace(node, body=self._written(body))
-        return node if self._is_json(node.type) else _encoded(node, self._types)
+                return replace(node, args=tuple(self.written(part) for part in args))
+            case ForEach(kind=Each.TRANSFORM, list=Read() as items, body=body) if self.need(items) is not None:
+                return replace(node, body=self.written(body))
+        return node if self._is_json(node.type) else _encoded(node, self.types)
 
     def _is_json(self, type: Type) -> bool:
         """Whether values of the type are what is written for them."""
@@ -230,6 +217,25 @@ class TextPlan:
         if isinstance(bare, Struct):
             return all(self._is_json(each.type) for each in self._attributes(bare))
         return bare in _AS_IN_JSON
+
+
+class TextPlan(Needs):
+    """Structs are read as dicts, and the result is made anew."""
+
+    def __init__(self, node: Node, source: Struct, types: Types) -> None:
+        super().__init__(node, source, types)
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._shape(self.root)).decode
+        self.node = self.written(node)
+
+    def _shape(self, need: Need) -> Any:
+        if need.computed:
+            return self.whole(need.type)
+        if need.elements is not None:
+            return list[self._shape(need.elements) | None]  # type: ignore[misc]  # made at run time
+        if not need.below and (need.copied or need is not self.root):
+            return msgspec.Raw
+        shapes = {name: self._shape(each) for name, each in need.below.items()}
+        return TypedDict("Data", {**shapes, TYPE_KEY: str}, total=False)  # type: ignore[operator]  # made at run time
 
 
 def _encoded(node: Node, types: Types) -> Node:
