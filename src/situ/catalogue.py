@@ -262,8 +262,9 @@ NOTHING_TO_PUBLISH = _define(
     "P170",
     "data without a type",
     "Line {line} is no CloudEvent, and nothing says of which type its data is.",
-    "Name the type, as in `situ publish Sighting --file …`, or write whole CloudEvents.",
+    "Name the type, as in `{form}`, or write whole CloudEvents.",
     line=int,
+    form=str,
 )
 
 # ── the project folder as a whole ──────────────────────────────────────────────────────────────────
@@ -1065,6 +1066,17 @@ BAD_CONTEXT_NAME = _define(
     name=str,
     reason=str,
 )
+XML_NOT_UNDERSTOOD = _define(
+    "INT509",
+    "XML not understood",
+    "This XML is not understood: {found}; expected {expected}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    found=str,
+    expected=str,
+    nearest=tuple,
+    remedy=str,
+)
 
 # ── transformations ────────────────────────────────────────────────────────────────────────────────
 
@@ -1209,6 +1221,18 @@ UNIT_ON_ONE_SIDE = _define(
     target=str,
     type=str,
     reason=str,
+)
+
+WILL_NOT_BE_EXECUTED = _define(
+    "INT418",
+    "function that will not be executed",
+    "Events of type `{type}` will be dead letters in the context `{context}`: `{function}` {what}.",
+    "Engines of this release evaluate expressions only: write the function as an expression.",
+    severity=Severity.WARNING,
+    type=str,
+    context=str,
+    function=str,
+    what=str,
 )
 
 # ── advertisements and subscriptions ───────────────────────────────────────────────────────────────
@@ -1447,6 +1471,16 @@ NO_WAY_IN = _define(
     "Give the context a mapping `in: {type} -> …`, or publish a type that has one.",
     type=str,
     context=str,
+)
+NOT_EXECUTED = _define(
+    "INT711",
+    "function that is not executed",
+    "`{type}` cannot be converted in the context `{context}`: `{function}` {what}.",
+    "Engines of this release evaluate expressions only: write the function as an expression.",
+    type=str,
+    context=str,
+    function=str,
+    what=str,
 )
 UNKNOWN_EVENT_CONTEXT = _define(
     "INT702",

@@ -111,3 +111,42 @@ def test_what_was_compiled_serves_the_next_deployment(tmp_path: Path) -> None:
     assert again is not None
     second = compile_plan(again, first)
     assert second.interpretation._converters is first.interpretation._converters
+
+
+LOOKS_UP = """
+version: 1
+context: tables
+extends: root
+events:
+  Level: {tank: string, depth: double m, inverse: optional double}
+maps:
+  - out: Level -> Level
+rules:
+  out: [Level.tank -> to_name]
+functions:
+  to_name: {signature: string -> string, lookup: {t: {source: tanks, key: {id: value}}}, value: t.name}
+"""
+TANKS = """
+version: 1
+pull:
+  tanks: {csv: tanks.csv, columns: {id: string, name: string}, key: [id]}
+"""
+
+
+def test_functions_that_are_not_executed_are_said_to_be(tmp_path: Path) -> None:
+    files = {
+        "situ.yaml": "version: 1\nname: plant\n",
+        "types/all.yaml": TYPES,
+        "contexts/tables.yaml": LOOKS_UP,
+        "sources/tanks.yaml": TANKS,
+        "clients/all.yaml": "version: 1\nclients:\n  desk: {context: tables, subscriptions: {all: {types: [Level]}}}\n",
+    }
+    write(tmp_path, files)
+    checked = check_folder(tmp_path)
+    assert checked.deployment is not None, checked.errors
+    assert "INT418" in {each.code.code for each in checked.problems}
+    plan = compile_plan(checked.deployment)
+    rows = [level({"tank": "t", "depth": 1.0})]
+    worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
+    assert not worded.live
+    assert [bad.errors[0][0] for bad in worded.bad] == ["INT711"]

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from situ.catalogue import NO_WAY_IN, UNKNOWN_EVENT_CONTEXT
+from situ.catalogue import NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
 from situ.deployment.snapshot import Deployment
-from situ.errors import Problem, Problems
+from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
 from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
@@ -26,7 +26,7 @@ from situ.expr.syntax import Limits
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import mediate
-from situ.interpretation.model import ROOT, Context, Direction
+from situ.interpretation.model import ROOT, Context, Direction, Lookup
 from situ.interpretation.transformation import Transformation, transformations
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.subscription.reading import read_envelope
@@ -199,6 +199,8 @@ class Interpretation:
     def _converted(self, way: Converter, row: Row) -> Row | Bad:
         """The row in the terms of the other side; it is changed."""
         made = way.transformation
+        if made.externals:
+            return _bad(row, _not_executed(made, NOT_EXECUTED))
         envelope = read_envelope(row) if made.reads_envelope else _NOTHING
         try:
             text = way.text(envelope, row.data)
@@ -256,6 +258,27 @@ def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str
     for name in names.split(","):
         found.setdefault(routing.subscriptions[f"{client}/{name}"].context, []).append(name)
     return ((context, ",".join(own)) for context, own in found.items())
+
+
+def check_executed(contexts: Contexts, problems: Problems) -> None:
+    """Warn of functions that engines do not execute."""
+    for context in contexts:
+        if context.id in contexts.faulty:
+            continue
+        for direction in Direction:
+            for way in transformations(context, direction, Problems()).values():
+                problems.extend(_not_executed(way, WILL_NOT_BE_EXECUTED))
+
+
+def _not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
+    """What the tables, the memory or the Python that a transformation needs keeps engines from doing."""
+    found: dict[str, str] = {}
+    for each in way.externals.values():
+        of = each.of
+        what = "runs Python" if of is None else "looks up in a table" if isinstance(of, Lookup) else "remembers events"
+        found.setdefault(each.function.name, what)
+    for function, what in found.items():
+        yield code(type=way.source.name, context=way.context, function=function, what=what)
 
 
 def _bad(row: Row, problems: Iterable[Problem]) -> Bad:

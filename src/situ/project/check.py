@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from situ.deployment import Deployment
-from situ.deployment.interpreting import Interpretation
+from situ.deployment.interpreting import Interpretation, check_executed
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
@@ -20,6 +20,7 @@ from situ.expr.faults import NO_FAULTS, find_faults
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.declare import declare_contexts, is_root
 from situ.interpretation.load import define_contexts, root_declarations
+from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
 from situ.sources import load_sources
@@ -66,6 +67,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     faults = faults.with_functions(functions.faulty)
     rows = {name: source.row for name, source in sources.items()}
     contexts = define_contexts(declared, types, functions.defined, problems, limits=limits, faults=faults, sources=rows)
+    check_references(folder.of("contexts"), contexts, problems)
     check_contexts(contexts, problems)
     schema = Deployment(settings=settings, types=types, functions=functions.defined, sources=sources, contexts=contexts)
     clients = load_clients(
@@ -79,6 +81,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         faulty=contexts.faulty,
         mediator=Interpretation.of(schema).mediator,
     )
+    check_executed(contexts, problems)
     return replace(
         schema,
         clients=clients.clients,
