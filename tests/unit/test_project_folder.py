@@ -203,7 +203,7 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("scopes.yaml", "P202", "It can stay here."),
         ("actions.yaml", "P202", "It can stay here."),
         ("policies/us.yaml", "P202", "It can stay here."),
-        ("contexts/us.xml", "P202", "It can stay here."),
+        ("contexts/deep/us.xml", "P201", "Move it into `contexts/` itself."),
         ("policies/alone.dpl", "P202", "It can stay here."),
         ("policies/alone.test.yaml", "P202", "It can stay here."),
         ("quality/q.yaml", "P202", "It can stay here."),

@@ -15,7 +15,8 @@ from pathlib import Path
 from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_FILES
 from situ.documents import Document, Limits, parse_yaml, substitute
 from situ.errors import Location, Problem, Problems, SituError
-from situ.project.places import FOLDERS, SETTINGS_FILE, kind_of, remark
+from situ.interpretation.xml_form import parse_context_xml
+from situ.project.places import FOLDERS, SETTINGS_FILE, is_xml, kind_of, remark
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""
@@ -106,7 +107,7 @@ def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
 
 
 def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:
-    document = parse_yaml(data, file, _LIMITS)
+    document = parse_context_xml(data, file, _LIMITS) if is_xml(file) else parse_yaml(data, file, _LIMITS)
     # A reference needs its sign, or an escape that stands for it: most files have neither.
     if document.root is None or not (b"$" in data or b"\\" in data):
         return document

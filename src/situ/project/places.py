@@ -14,7 +14,7 @@ from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
 FOLDERS = ("types", "functions", "sources", "contexts", "clients")
-"""Folders whose ``*.yaml`` files are read, in the order they are checked."""
+"""Folders whose ``*.yaml`` files are read, in the order they are checked; contexts may be in XML, too."""
 
 OWN_FOLDER = ".situ"
 """What runs and editors need and nobody writes by hand; never part of what is declared."""
@@ -36,9 +36,15 @@ def kind_of(file: str) -> str | None:
     path = PurePosixPath(file)
     if file == SETTINGS_FILE:
         return "situ"
-    if len(path.parts) == 2 and path.parts[0] in FOLDERS and path.suffix == _YAML:
+    if len(path.parts) == 2 and path.parts[0] in FOLDERS and (path.suffix == _YAML or is_xml(file)):
         return path.parts[0]
     return None
+
+
+def is_xml(file: str) -> bool:
+    """Whether this is a context in XML."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == "contexts" and path.suffix == ".xml"
 
 
 def remark(file: str) -> Problem | None:
@@ -50,7 +56,12 @@ def remark(file: str) -> Problem | None:
     if path.parts[0] in LATER_FOLDERS and len(path.parts) > 1:
         return NOT_READ_YET(place, what=LATER_FOLDERS[path.parts[0]])
     if path.parts[0] == "contexts" and path.suffix == ".xml":
-        return NOT_READ_YET(place, what="contexts written in XML")
+        return UNKNOWN_FILE(
+            place,
+            reason="only `contexts/*.xml` is, no folder below",
+            nearest=(),
+            remedy="Move it into `contexts/` itself.",
+        )
     if path.parts[0] == "functions" and path.suffix == ".py":
         return NOT_READ_YET(place, what="functions written in Python")
     if path.suffix not in _YAML_LIKE:

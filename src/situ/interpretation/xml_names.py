@@ -1,0 +1,149 @@
+"""Names in XML as classes have them, and what they are called in the project: by their last part, or their alias.
+
+Only names that the file introduces are shortened, those of its types, mappings and functions: a dot in a pattern means
+something else. Texts that change keep the places of what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from situ.documents import Scalar
+from situ.documents.nodes import Piece
+from situ.documents.xml_text import Element
+from situ.types.syntax import ROOT_PREFIX
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+
+class Part(NamedTuple):
+    """A stretch of a text with the stretch of the file that it comes from."""
+
+    text: str
+    scalar: Scalar
+    start: int
+    end: int
+    verbatim: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Name as written → name in the project, for types and for functions."""
+
+    types: Mapping[str, str]
+    functions: Mapping[str, str]
+    pattern: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, elements: Iterable[Element]) -> Names:
+        types: dict[str, str] = {}
+        functions: dict[str, str] = {}
+        for element in _below(elements):
+            alias = element.get("alias")
+            if element.name in ("type", "event"):
+                _introduce(types, element.text, alias)
+                _introduce(types, element.get("name"), alias)
+                _introduce(types, element.get("extends"), None)
+            elif element.name == "mapping":
+                _introduce(types, element.get("from"), None)
+                _introduce(types, element.get("to"), None)
+            elif element.name == "attribute":
+                _introduce(types, element.get("type"), None)
+            elif element.name == "function" and (name := element.get("name")) is not None:
+                written = element.get("class") or name
+                functions[name.text] = alias.text if alias is not None else _last(written.text)
+                _introduce(types, element.get("signature"), None)
+            elif element.name == "state":
+                _introduce(types, element.get("event"), None)
+        longest = sorted(types, key=len, reverse=True)
+        pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest))})(?!\w)") if types else None
+        return cls(types=types, functions=functions, pattern=pattern)
+
+    def function(self, written: Scalar) -> list[Part]:
+        """The name of a function in the project."""
+        name = self.functions.get(written.text, _last(written.text))
+        start, end = _inside(written)
+        return [Part(name, written, start, end, name == written.text)]
+
+
+def short_parts(scalar: Scalar, names: Names) -> list[Part]:
+    """The text with the names of the project in it."""
+    start, end = _inside(scalar)
+    exact = scalar.source.text[start:end] == scalar.text
+    if names.pattern is None or names.pattern.search(scalar.text) is None:
+        return [Part(scalar.text, scalar, start, end, exact)]
+    parts: list[Part] = []
+    position = 0
+
+    def add(text: str, first: int, last: int, *, verbatim: bool) -> None:
+        if text:
+            place = (start + first, start + last) if exact else (start, end)
+            parts.append(Part(text, scalar, *place, exact and verbatim))
+
+    for found in names.pattern.finditer(scalar.text):
+        add(scalar.text[position : found.start()], position, found.start(), verbatim=True)
+        name = names.types[found[0]]
+        first = found.end() - len(name) if found[0].endswith(name) else found.start()
+        add(name, first, found.end(), verbatim=first > found.start())
+        position = found.end()
+    add(scalar.text[position:], position, len(scalar.text), verbatim=True)
+    return parts
+
+
+def compose(*pieces: str | Scalar | list[Part]) -> Scalar:
+    """One text of several, each of which still knows where it was written."""
+    parts: list[Part | str] = []
+    for piece in pieces:
+        if isinstance(piece, Scalar):
+            start, end = _inside(piece)
+            exact = piece.source.text[start:end] == piece.text
+            parts.append(Part(piece.text, piece, start, end, exact))
+        elif isinstance(piece, str):
+            parts.append(piece)
+        else:
+            parts += piece
+    written = [part for part in parts if isinstance(part, Part)]
+    if len(parts) == 1 and written[0].text == written[0].scalar.text:
+        return written[0].scalar
+    source = written[0].scalar.source
+    start, end = min(part.start for part in written), max(part.end for part in written)
+    result: list[Piece] = []
+    length, here = 0, written[0].start
+    for part in parts:
+        text = part.text if isinstance(part, Part) else part
+        first, last, verbatim = (part.start, part.end, part.verbatim) if isinstance(part, Part) else (here, here, False)
+        if text:
+            result.append(Piece(length, first - start, last - start, verbatim))
+        length, here = length + len(text), last
+    text = "".join(part.text if isinstance(part, Part) else part for part in parts)
+    raw = source.text[start:end]
+    whole = Scalar(raw, raw, "", source, start, end)
+    return Scalar(text, text, "", source, start, end, whole, tuple(result))
+
+
+def _below(elements: Iterable[Element]) -> Iterator[Element]:
+    for element in elements:
+        yield element
+        yield from _below(element.children)
+
+
+def _introduce(names: dict[str, str], written: Scalar | None, alias: Scalar | None) -> None:
+    """Every name with dots in a text that holds types; an alias belongs to the text as a whole."""
+    if written is None:
+        return
+    if alias is not None:
+        names[written.text] = alias.text
+    for found in _DOTTED.finditer(written.text.removeprefix(ROOT_PREFIX)):
+        names.setdefault(found[0], _last(found[0]))
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _inside(scalar: Scalar) -> tuple[int, int]:
+    """Where the text itself stands, without its quotes."""
+    return (scalar.start + 1, scalar.end - 1) if scalar.quoted else (scalar.start, scalar.end)
