@@ -15,9 +15,10 @@ from situ.documents import Scalar, to_data
 from situ.errors import Problem, Problems, SituError, nearest
 from situ.expr.faults import Faults
 from situ.expr.scope import Scope, Variable
-from situ.expr.tree import Node
+from situ.expr.tree import Node, Read
 from situ.interpretation.bodies import (
     ANY_EVENT,
+    EVENT,
     as_invalid,
     check_body,
     check_key,
@@ -245,6 +246,10 @@ class _Defining:
         for problem in chosen or ():
             if not (problem.code is UNKNOWN_NAME and problem.values["name"] in lost):
                 self.report(next(as_invalid(conversion.name, (problem,))), *used)
+        if lost or any(problem.is_error for problem in chosen or ()):
+            # It cannot be used, and that is said. For the checks that follow, something gives what it promises.
+            promised = Read(EVENT, ("id",), conversion.result.type, optional=(False, conversion.result.optional))
+            return replace(conversion, expression=None, body=promised, lookups=(), states=(), key=None)
         return replace(conversion, body=None if read else body)
 
     def _events(self, read: tuple[str, ...]) -> Iterator[Struct]:
