@@ -261,3 +261,84 @@ def test_the_reference_says_the_same() -> None:
     assert (good.target.name, good.data, good.faults) == ("E", {"a": 0.005, "b": 1}, ())
     bad = transform(context, Direction.OUT, event, ENVELOPE, {"a": 5.0})
     assert (bad.data, bad.faults) == (None, (("b", "INT707"),))
+
+
+def test_values_are_computed_before_what_they_read_is_changed() -> None:
+    """Whichever way the parts refer to each other, nothing reads what was already converted."""
+    types = """
+    types:
+      Tag(string): {}
+      Line: {tag: Tag, n: int}
+      Part: {tag: Tag}
+    events:
+      E: {one: optional Part, head: Tag, lines: "[Line]", two: optional Part}
+    """
+    context = """
+types:
+  Row: {n: double, tag: string}
+  Piece: {tag: string}
+events:
+  E: {lines: "[Row]", two: optional Piece, one: optional Piece, head: string, was: string}
+maps:
+  - out: E -> E
+    attributes: {was: {expr: "head || '?'"}}
+rules:
+  out: [Tag -> joined]
+functions:
+  joined: Tag -> string = value || '+' || event.head || '+' || coalesce(event.%s.tag, '-')
+"""
+    text = b'{"one":{"tag":"o"},"head":"h","lines":[{"tag":"a","n":1},null,{"tag":"b","n":2}],"two":{"tag":"t"}}'
+    for name in ("one", "two"):
+        tag = name[0]
+        made = converter(types, context % name)
+        assert msgspec.json.decode(made.text(ENVELOPE, text)) == {
+            "lines": [{"n": 1.0, "tag": f"a+h+{tag}"}, None, {"n": 2.0, "tag": f"b+h+{tag}"}],
+            "two": {"tag": f"t+h+{tag}"},
+            "one": {"tag": f"o+h+{tag}"},
+            "head": f"h+h+{tag}",
+            "was": "h?",
+        }
+
+
+def test_rows_of_tables_are_found_by_functions_of_the_host_in_lists_too() -> None:
+    types = """
+    units: {EUR: currency, USD: currency}
+    types:
+      Money: {currency: string, amount: "decimal(18,2)"}
+    events:
+      E: {prices: "[Money] EUR"}
+    """
+    context = """
+events:
+  E: {prices: "[Money] USD"}
+maps: [{out: E -> E}]
+functions:
+  to_dollars:
+    signature: Money EUR -> Money USD
+    time: event
+    lookup: {fx: {source: fx_rates, key: {base: value.currency, quote: "'USD'"}, as_of: valid_from}}
+    expr: struct('USD' AS currency, round(value.amount * fx.rate, 2) AS amount)
+"""
+    asked: list[Any] = []
+
+    def find(base: str, quote: str, time: dt.datetime) -> dict[str, Any] | None:
+        asked.append((base, quote, time))
+        rate = {"EUR": "1.100000", "GBP": "1.300000"}.get(base)
+        return None if rate is None else {"rate": decimal.Decimal(rate)}
+
+    made = converter(types, context).transformation
+    (external,) = made.externals.values()
+    assert external.in_list
+    finding = Converter(made, {external.variable: find})
+    text = b'{"prices":[{"currency":"EUR","amount":"10.00"},null,{"currency":"GBP","amount":"2.00"}]}'
+    assert finding.text(ENVELOPE, text) == (
+        b'{"prices":[{"currency":"USD","amount":"11.00"},null,{"currency":"USD","amount":"2.60"}]}'
+    )
+    assert set(asked) == {("EUR", "USD", ENVELOPE["time"]), ("GBP", "USD", ENVELOPE["time"])}
+    bad = b'{"prices":[{"currency":"EUR","amount":"10.00"},{"currency":"XXX","amount":"2.00"}]}'
+    with pytest.raises(FAILURES):
+        finding.text(ENVELOPE, bad)
+    found = finding.text_faults(ENVELOPE, bad)
+    assert [(each.code.code, each.values["path"], each.values["name"]) for each in found] == [
+        ("INT705", "prices[1]", "fx")
+    ]

@@ -205,7 +205,7 @@ class Emitter:
     def _read(self, node: Read) -> str:
         text = self.names[node.variable]
         absent = node.optional[0]
-        for place, optional in enumerate(node.optional[1:]):
+        for place, optional in zip(range(len(node.path)), node.optional[1:], strict=True):
             if absent:
                 held = self._temporary()
                 text = f"(None if ({held} := {text}) is None else {self.attribute(held, node, place)})"

@@ -16,15 +16,19 @@ import msgspec
 from situ.catalogue import FUNCTION_FAILED, NO_ROW, REQUIRED_MISSING
 from situ.errors import Problem
 from situ.expr.emit_python import PythonFunction, compile_value
+from situ.expr.interpret import interpret
 from situ.expr.simplify import simplify
+from situ.expr.tree import Node, Read
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
 from situ.interpretation.model import Missing
+from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.steps import Fault, faults
 from situ.interpretation.transformation import Transformation
 from situ.types.decode import decoder
 from situ.types.encode import encoder
+from situ.types.model import Struct
 
 _encode = msgspec.json.Encoder().encode
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -32,25 +36,34 @@ _Text = Callable[[Mapping[str, Any], bytes, Mapping[str, Any]], bytes]
 
 
 class Converter:
-    """Converts events of one type. ``event`` is the envelope as filters see it, ``rows`` what the host has bound."""
+    """Converts events of one type. ``event`` is the envelope as filters see it, ``rows`` what the host has bound.
 
-    __slots__ = ("_call", "_text", "function", "transformation")
+    ``find`` gives functions that find rows of tables, by the name of the variable; those need not be bound then.
+    """
 
-    def __init__(self, transformation: Transformation) -> None:
+    __slots__ = ("_call", "_find", "_node", "_text", "function", "transformation")
+
+    def __init__(self, transformation: Transformation, find: Mapping[str, Find] = _NONE) -> None:
         self.transformation = transformation
-        self.function: PythonFunction = compile_value(simplify(transformation.node), self._parameters)
+        self._find = find
+        self._node = with_rows(transformation.node, transformation.externals, find)
+        self.function: PythonFunction = compile_value(simplify(self._node), self._parameters)
         self._call = self.function.call
         self._text: _Text | None = None
 
     @property
     def _parameters(self) -> tuple[str, ...]:
-        return (EVENT, DATA, *self.transformation.externals)
+        return (EVENT, DATA, *self._bound)
+
+    @property
+    def _bound(self) -> tuple[str, ...]:
+        return tuple(name for name in self.transformation.externals if name not in self._find)
 
     def data(self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE) -> Any:
         """The data of the target, as values of its type."""
         if not rows:
-            return self._call(event, data, *(None for _ in self.transformation.externals))
-        return self._call(event, data, *(rows.get(name) for name in self.transformation.externals))
+            return self._call(event, data, *(None for _ in self._bound))
+        return self._call(event, data, *(rows.get(name) for name in self._bound))
 
     def text(self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE) -> bytes:
         """The canonical text of the target's data, given that of the source's."""
@@ -62,9 +75,12 @@ class Converter:
         self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE
     ) -> tuple[Problem, ...]:
         """Every place of the target that this event gives no value for, in its order; empty if it converts."""
-        values = {name: rows.get(name) for name in self.transformation.externals}
+        values = {name: rows.get(name) for name in self._bound}
         values |= {EVENT: event, DATA: data}
-        return tuple(self._problem(fault, rows) for fault in faults(self.transformation.step, values))
+        return tuple(map(self._problem, faults(self.transformation.step, values, self._evaluate)))
+
+    def _evaluate(self, node: Node, values: Mapping[str, Any]) -> Any:
+        return interpret(with_rows(node, self.transformation.externals, self._find), values)
 
     def text_faults(
         self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE
@@ -74,7 +90,7 @@ class Converter:
         decoded = read(msgspec.json.decode(text))
         return decoded.problems or self.faults(event, decoded.value, rows)
 
-    def _problem(self, fault: Fault, rows: Mapping[str, Any]) -> Problem:
+    def _problem(self, fault: Fault) -> Problem:
         if fault.missing or fault.step is None:
             return REQUIRED_MISSING(path=fault.path, type=str(fault.type))
         function, rule = fault.step.conversion, fault.step.rule
@@ -82,7 +98,8 @@ class Converter:
         if function is not None and function.missing is Missing.ERROR:
             for external in self.transformation.externals.values():
                 asked = external.path == _without_places(fault.path) and external.function is function
-                if asked and external.of is not None and rows.get(external.variable) is None:
+                row = Read(external.variable, (), Struct("", ()))
+                if asked and external.of is not None and self._evaluate(row, fault.values) is None:
                     return NO_ROW(path=fault.path, function=function.name, name=external.of.name, context=context)
         return FUNCTION_FAILED(
             path=fault.path or "$",
@@ -96,7 +113,7 @@ class Converter:
         made = self.transformation
         if made.is_identity:
             return lambda event, text, rows: text
-        names = tuple(made.externals)
+        names = self._bound
         call, decode = self._compiled_text()
         if call is None:
             return self._slow_text()
@@ -108,10 +125,10 @@ class Converter:
         """What makes of what is read what is to be written, if there is any such way, and the reader."""
         made = self.transformation
         with suppress(NotPossible):
-            patches = PatchPlan(made.node, made.source, made.types, self._parameters)
+            patches = PatchPlan(self._node, made.source, made.types, self._parameters)
             return patches.call, patches.decode
         with suppress(NotPossible):
-            plan = TextPlan(made.node, made.source, made.types)
+            plan = TextPlan(self._node, made.source, made.types)
             return compile_value(simplify(plan.node), self._parameters).call, plan.decode
         return None, msgspec.json.decode
 

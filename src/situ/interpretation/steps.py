@@ -6,8 +6,8 @@ The steps themselves serve people: what a rule did where, and if an event fails,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from situ.expr.interpret import interpret
@@ -78,6 +78,7 @@ class Filled:
 
 
 Step = Value | Record | Elements | Choice | Filled
+Evaluate = Callable[[Node, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,8 @@ class Fault:
     type: Type
     reason: str = ""
     step: Value | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What variables stood for."""
 
 
 def is_nothing(step: Step) -> bool:
@@ -142,29 +145,29 @@ def provenance(step: Step, path: str = "", when: tuple[str, ...] = ()) -> Iterat
             assert_never(step)
 
 
-def faults(step: Step, values: Mapping[str, Any], path: str = "") -> Iterator[Fault]:
+def faults(step: Step, values: Mapping[str, Any], evaluate: Evaluate = interpret, path: str = "") -> Iterator[Fault]:
     """Every place that fails for these values, in the order of the target."""
     match step:
         case Value(node=node):
             try:
-                interpret(node, values)
+                evaluate(node, values)
             except FAILURES as failure:
-                yield Fault(path=path, missing=False, type=node.type, reason=str(failure), step=step)
+                yield Fault(path=path, missing=False, type=node.type, reason=str(failure), step=step, values=values)
         case Record(fields=fields):
             for name, part in fields:
-                yield from faults(part, values, below(path, name))
+                yield from faults(part, values, evaluate, below(path, name))
         case Elements():
-            items = interpret(step.list, values)
+            items = evaluate(step.list, values)
             for number, item in enumerate(items if items is not None else ()):
-                yield from faults(step.element, {**values, step.variable: item}, f"{path}[{number}]")
+                yield from faults(step.element, {**values, step.variable: item}, evaluate, f"{path}[{number}]")
         case Choice(arms=arms, otherwise=otherwise):
-            chosen = next((part for condition, _, part in arms if interpret(condition, values)), otherwise)
-            yield from faults(chosen, values, path)
+            chosen = next((part for condition, _, part in arms if evaluate(condition, values)), otherwise)
+            yield from faults(chosen, values, evaluate, path)
         case Filled(of=of, type=type, default=default):
-            found = list(faults(of, values, path))
+            found = list(faults(of, values, evaluate, path))
             yield from found
-            if not found and default is None and interpret(of.node, values) is None:
-                yield Fault(path=path, missing=True, type=type)
+            if not found and default is None and evaluate(of.node, values) is None:
+                yield Fault(path=path, missing=True, type=type, values=values)
         case _:
             assert_never(step)
 

@@ -19,7 +19,7 @@ from situ.expr.tree import Node, Read, walk
 from situ.interpretation.build import External
 from situ.interpretation.derive import derived
 from situ.interpretation.mapped import event_steps
-from situ.interpretation.model import Context, Direction, MappedTo, Pattern
+from situ.interpretation.model import Context, Direction, Lookup, MappedTo, Pattern, State
 from situ.interpretation.patterns import Traversal
 from situ.interpretation.precedence import key
 from situ.interpretation.resolution import Rules
@@ -150,7 +150,7 @@ class _Compiling:
             externals=MappingProxyType(dict(externals)),
             types=self.types,
             targets=self.targets,
-            plan=_plan(self.context, self.direction, found, step),
+            plan=_plan(self.context, self.direction, found, step, externals),
         )
 
     def _unmapped(self, event: Struct, problems: Problems) -> Transformation | None:
@@ -188,14 +188,32 @@ class _Compiling:
 # ── plan id ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plan(context: Context, direction: Direction, found: Verification, step: Step) -> str:
+def _plan(
+    context: Context, direction: Direction, found: Verification, step: Step, externals: Mapping[str, External]
+) -> str:
     seen: dict[str, str] = {}
     for type in (found.source, found.target):
         _describe(type, seen)
     parts = [context.name, direction.value, found.source.name, found.target.name]
     parts.extend(f"{name}={text}" for name, text in sorted(seen.items()))
     parts.extend(_described(step))
+    for name, each in sorted(externals.items()):
+        keys = " ".join(f"{column}={print_expression(key)}" for column, key in each.keys)
+        function = each.function
+        about = (function.time, function.python, function.missing, function.default, function.hold)
+        parts.append(f"{name} {_source(each)} {about!r} {print_expression(each.argument)} {keys}")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _source(external: External) -> str:
+    match external.of:
+        case Lookup(source=source, as_of=as_of):
+            return f"{source} {as_of}"
+        case State() as state:
+            kept = ", ".join(f"{name}={each.text}" for name, each in state.keep)
+            return f"{state.event} {state.key.text} {kept} {state.ttl} {state.max_keys} {state.history}"
+        case None:
+            return ""
 
 
 def _described(step: Step) -> Iterator[str]:
