@@ -797,7 +797,7 @@ def test_a_project_folder_with_contexts_is_a_deployment(tmp_path: Path) -> None:
         """
     files = {**MINIMAL, **LOGISTICS, "sources/s.yaml": source, "clients/c.yaml": clients}
     checked = check_folder(write(tmp_path, files), {})
-    assert [str(each) for each in checked.problems if each.severity is not Severity.OBSERVATION] == []
+    assert [str(problem) for problem in checked.errors] == []
     deployment = checked.deployment
     assert deployment is not None
     assert deployment.clients["shop"].context == deployment.subscriptions["shop/near"].context == "us"
