@@ -125,6 +125,8 @@ class Builder:
         self._scope = Scope(types=self.sources, with_units=False)
         self._variables = 0
         self._bare: dict[Type, Place] = {}
+        self._lacking: dict[str, tuple[str, ...]] = {}
+        self._bodies: dict[str, Node] = {}
         self.externals: dict[str, External] = {}
 
     def value(self, subject: Subject, wanted: Wanted) -> Step | None:
@@ -151,7 +153,7 @@ class Builder:
 
     def _is_strict(self, function: Conversion) -> bool:
         single = not isinstance(plain(function.parameter.type), Struct | ListOf)
-        return single and function.expression is not None and strict(body_for(function, self.event))
+        return single and function.expression is not None and strict(self._body(function))
 
     def _by_dynamic_type(self, subject: Subject, wanted: Wanted) -> Step | None:
         if len(subject.places) == 1:
@@ -378,7 +380,7 @@ class Builder:
     def _converted(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Step | None:
         rule = place.rule
         given = function.result.type
-        if missing := missing_in(function, self.event):
+        if missing := self._missing(function):
             self.found.lacks(wanted.path, function.name, missing, self.event, rule)
             return None
         if not fits(given, wanted.type) or not self.fitting.visible(given, wanted.type):
@@ -403,13 +405,26 @@ class Builder:
             units=shown,
         )
 
+    def _missing(self, function: Conversion) -> tuple[str, ...]:
+        """What it reads of the event and the event does not have; found by reading its text, so but once."""
+        if function.body is not None and not function.lookups and function.key is None:
+            return ()  # it means the same everywhere
+        if function.name not in self._lacking:
+            self._lacking[function.name] = missing_in(function, self.event)
+        return self._lacking[function.name]
+
+    def _body(self, function: Conversion) -> Node:
+        if function.name not in self._bodies:
+            self._bodies[function.name] = body_for(function, self.event)
+        return self._bodies[function.name]
+
     def _check_units(self, function: Conversion, rule: Rule | None, wanted: Wanted) -> None:
         units = (function.result.unit, wanted.unit)
         if rule is not None and units[0] != units[1] and NO_UNIT not in units:
             self.found.left_in_unit(wanted.path, rule, units)
 
     def _inlined(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Node:
-        body = None if function.expression is None and function.body is None else body_for(function, self.event)
+        body = None if function.expression is None and function.body is None else self._body(function)
         argument = self._argument(subject, place, function, body)
         if body is None:
             return self._external(subject, function, None, wanted, argument)
