@@ -7,19 +7,15 @@ is told to a :class:`~situ.interpretation.verify.Verification`, and the walk goe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from situ.errors import SituError
 from situ.expr.linear import nothing_there
-from situ.expr.scope import Scope
-from situ.expr.substitute import substitute
 from situ.expr.tree import (
-    Apply,
     Case,
     Coalesce,
-    Coerce,
     Compare,
     Each,
     ForEach,
@@ -27,10 +23,8 @@ from situ.expr.tree import (
     Literal,
     Node,
     Read,
-    children,
-    walk,
 )
-from situ.interpretation.bodies import DATA, VALUE, body_for, key_for, keys_for, missing_in
+from situ.interpretation.calls import Calls
 from situ.interpretation.fitting import (
     Fitting,
     attribute_read,
@@ -38,9 +32,8 @@ from situ.interpretation.fitting import (
     dynamic_type,
     made_struct,
     present,
-    unless_null,
 )
-from situ.interpretation.model import IDENTITY, Context, Conversion, Direction, Lookup, Missing, Rule, State
+from situ.interpretation.model import IDENTITY, Context, Conversion, Direction, Rule
 from situ.interpretation.patterns import Step as PathStep
 from situ.interpretation.patterns import Traversal
 from situ.interpretation.resolution import Place
@@ -68,24 +61,6 @@ class Wanted:
     type: Type
     unit: Unit = NO_UNIT
     path: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class External:
-    """A value that the host binds as ``variable`` before it evaluates, for no expression gives it.
-
-    It is the row of a table (``of`` a lookup), what is remembered (``of`` a state), or what a function of Python
-    makes of ``argument`` (``of`` nothing). ``keys`` say which row, in the event's own terms: columns of a table, or the
-    one key of what is remembered. ``in_list``: these read elements of a list, so there is a value for each.
-    """
-
-    variable: str
-    path: str
-    function: Conversion
-    of: Lookup | State | None
-    argument: Node
-    keys: tuple[tuple[str, Node], ...] = ()
-    in_list: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +97,9 @@ class Builder:
         self.context, self.event, self.found = context, event, found
         self.sources, self.targets = context.types_of(direction), context.targets_of(direction)
         self.fitting = Fitting(types=self.sources, targets=self.targets)
-        self._scope = Scope(types=self.sources, with_units=False)
+        self.calls = Calls(event, self.sources, self.targets)
         self._variables = 0
         self._bare: dict[Type, Place] = {}
-        self._lacking: dict[str, tuple[str, ...]] = {}
-        self._bodies: dict[str, Node] = {}
-        self.externals: dict[str, External] = {}
 
     def value(self, subject: Subject, wanted: Wanted) -> Step | None:
         """What makes a value of the target of one of the source; None if nothing does, which is reported."""
@@ -143,17 +115,13 @@ class Builder:
             return None
         if isinstance(inner, Value) and inner.copied:
             return replace(inner, node=subject.node)
-        if isinstance(inner, Value) and conversion is not None and self._is_strict(conversion):
+        if isinstance(inner, Value) and conversion is not None and self.calls.is_strict(conversion):
             return self._converted(subject, first, conversion, wanted)
         nothing: Step = Value(node=Literal(None, wanted.type), source=str(first.path))
         if conversion is not None and conversion.nulls:
             empty = Subject(node=subject.node, places=(first,), unit=subject.unit)
             nothing = self._converted(empty, first, conversion, wanted) or nothing
         return choice(((IsNull(subject.node), "", nothing),), inner, wanted.type)
-
-    def _is_strict(self, function: Conversion) -> bool:
-        single = not isinstance(plain(function.parameter.type), Struct | ListOf)
-        return single and function.expression is not None and strict(self._body(function))
 
     def _by_dynamic_type(self, subject: Subject, wanted: Wanted) -> Step | None:
         if len(subject.places) == 1:
@@ -380,7 +348,7 @@ class Builder:
     def _converted(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Step | None:
         rule = place.rule
         given = function.result.type
-        if missing := self._missing(function):
+        if missing := self.calls.missing(function):
             self.found.lacks(wanted.path, function.name, missing, self.event, rule)
             return None
         if not fits(given, wanted.type) or not self.fitting.visible(given, wanted.type):
@@ -388,7 +356,7 @@ class Builder:
             return None
         self._check_units(function, rule, wanted)
         try:
-            node = self._inlined(subject, place, function, wanted)
+            node = self.calls.call(function, subject.node, subject.declared, place.path.type, wanted.path)
         except SituError as error:
             self.found.add_all(error.problems)
             return None
@@ -405,83 +373,10 @@ class Builder:
             units=shown,
         )
 
-    def _missing(self, function: Conversion) -> tuple[str, ...]:
-        """What it reads of the event and the event does not have; found by reading its text, so but once."""
-        if function.body is not None and not function.lookups and function.key is None:
-            return ()  # it means the same everywhere
-        if function.name not in self._lacking:
-            self._lacking[function.name] = missing_in(function, self.event)
-        return self._lacking[function.name]
-
-    def _body(self, function: Conversion) -> Node:
-        if function.name not in self._bodies:
-            self._bodies[function.name] = body_for(function, self.event)
-        return self._bodies[function.name]
-
     def _check_units(self, function: Conversion, rule: Rule | None, wanted: Wanted) -> None:
         units = (function.result.unit, wanted.unit)
         if rule is not None and units[0] != units[1] and NO_UNIT not in units:
             self.found.left_in_unit(wanted.path, rule, units)
-
-    def _inlined(self, subject: Subject, place: Place, function: Conversion, wanted: Wanted) -> Node:
-        body = None if function.expression is None and function.body is None else self._body(function)
-        argument = self._argument(subject, place, function, body)
-        if body is None:
-            return self._external(subject, function, None, wanted, argument)
-        given = {VALUE: argument}
-        rows: tuple[Lookup | State, ...] = (*function.lookups, *function.states)
-        for each in rows:
-            given[each.name] = self._external(subject, function, each, wanted, argument)
-        node = substitute(body, given, self._scope)
-        for each in reversed(rows):
-            node = Case(((IsNull(given[each.name]), self._without_row(function)),), node, node.type)
-        return node
-
-    def _argument(self, subject: Subject, place: Place, function: Conversion, body: Node | None) -> Node:
-        """The value as the function takes it: numbers widened, and with its ``$type`` where it is passed on whole."""
-        type, parameter = place.path.type, function.parameter.type
-        reads = [part for part in walk(body) if isinstance(part, Read) and part.variable == VALUE] if body else []
-        node = replace(subject.node, type=type)
-        if not isinstance(plain(type), Struct | ListOf):
-            return self.fitting.fit(node, type, parameter)
-        if body is not None and all(read.path for read in reads):
-            return node
-        if isinstance(type, Struct):
-            declared = (subject.declared, parameter)
-            says, should_say = (type != each for each in declared)
-            fields = tuple((each.name, attribute_read(node, each)) for each in type.attributes)
-            return node if says == should_say else unless_null(node, made_struct(type, fields, parameter), parameter)
-        return Fitting(types=self.sources, targets=self.sources).fit(node, type, parameter)
-
-    def _external(
-        self, subject: Subject, function: Conversion, of: Lookup | State | None, wanted: Wanted, argument: Node
-    ) -> Read:
-        name = function.name if of is None else f"{function.name}.{of.name}"
-        variable = f"{name} of {'.'.join((subject.node.variable, *subject.node.path))}"
-        type = function.result.type if of is None else of.row
-        self.externals[variable] = External(
-            variable=variable,
-            path=wanted.path,
-            function=function,
-            of=of,
-            argument=argument,
-            keys=tuple(
-                (name, substitute(key, {VALUE: argument}, self._scope)) for name, key in self._keys(function, of)
-            ),
-            in_list=subject.node.variable != DATA,
-        )
-        return Read(variable, (), type, NO_UNIT, (True,))
-
-    def _keys(self, function: Conversion, of: Lookup | State | None) -> tuple[tuple[str, Node], ...]:
-        if isinstance(of, Lookup):
-            return keys_for(function, of, self.event)
-        return () if of is None else (("key", key_for(function, self.event)),)
-
-    def _without_row(self, function: Conversion) -> Node:
-        type = function.result.type
-        if function.missing is Missing.DEFAULT:
-            return constant(function.default, type)
-        return Literal(None, type) if function.missing is Missing.NULL else nothing_there(type, self.targets)
 
 
 def choice(arms: tuple[tuple[Node, str, Step], ...], otherwise: Step, type: Type) -> Choice:
@@ -500,21 +395,3 @@ def same(step: Step, other: Step) -> bool:
     if isinstance(step, Value) and isinstance(other, Value) and step.copied and other.copied:
         return True
     return step.node == other.node
-
-
-def strict(body: Node) -> bool:
-    """Whether null comes out where null goes in, without a thought: then nobody has to ask first."""
-    parts: Iterator[Node] = walk(body)
-    read = False
-    for part in parts:
-        if isinstance(part, Read):
-            if part.variable != VALUE or part.path:
-                return False
-            read = True
-        elif not isinstance(part, Apply | Coerce | Literal):
-            return False
-    return read and all(_reads_value(part) for part in walk(body) if children(part))
-
-
-def _reads_value(node: Node) -> bool:
-    return any(isinstance(part, Read) for part in walk(node))

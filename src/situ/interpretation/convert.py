@@ -18,7 +18,7 @@ from situ.errors import Problem
 from situ.expr.emit_python import PythonFunction, compile_value
 from situ.expr.interpret import interpret
 from situ.expr.simplify import simplify
-from situ.expr.tree import Node, Read
+from situ.expr.tree import Node, Read, walk
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
@@ -97,8 +97,8 @@ class Converter:
         context = self.transformation.context
         if function is not None and function.missing is Missing.ERROR:
             for external in self.transformation.externals.values():
-                asked = external.path == _without_places(fault.path) and external.function is function
                 row = Read(external.variable, (), Struct("", ()))
+                asked = any(isinstance(part, Read) and part.variable == row.variable for part in walk(fault.step.node))
                 if asked and external.of is not None and self._evaluate(row, fault.values) is None:
                     return NO_ROW(path=fault.path, function=function.name, name=external.of.name, context=context)
         return FUNCTION_FAILED(
@@ -142,8 +142,3 @@ class Converter:
             return _encode(write(self.data(event, read(msgspec.json.decode(text)).value, rows)))
 
         return convert
-
-
-def _without_places(path: str) -> str:
-    """``lines[1].qty`` → ``lines[].qty``."""
-    return "[]".join(part.partition("]")[2] if number else part for number, part in enumerate(path.split("[")))

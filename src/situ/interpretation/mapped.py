@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from situ.expr.tree import Compare, IsNull, Literal, Node, Read, walk
 from situ.interpretation.bodies import DATA
-from situ.interpretation.build import Builder, External, Subject, Wanted, choice, same
+from situ.interpretation.build import Builder, Subject, Wanted, choice, same
+from situ.interpretation.calls import External
 from situ.interpretation.fitting import constant, dynamic_type
 from situ.interpretation.model import (
     IDENTITY,
@@ -51,7 +52,7 @@ def event_steps(
         builder = MappedBuilder(context, direction, each, found, rules, mapping)
         subject = Subject(node=Read(DATA, (), each), places=(places[found.source], places[each]))
         steps.append(builder.exactly(subject, places[each], wanted))
-        externals.update(builder.externals)
+        externals.update(builder.calls.externals)
     first, others = steps[0], steps[1:]
     made = [(type, step) for type, step in zip(dynamic[1:], others, strict=True) if step is not None]
     if first is None or len(made) < len(others):

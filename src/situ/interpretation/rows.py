@@ -12,7 +12,7 @@ from typing import Any
 from situ.expr.overload import Overload
 from situ.expr.tree import Apply, Field, Literal, Node, Read, rebuild
 from situ.interpretation.bodies import EVENT
-from situ.interpretation.build import External
+from situ.interpretation.calls import External
 from situ.interpretation.model import Lookup
 from situ.types.model import TIMESTAMP, Struct, plain
 from situ.types.scalars import read_timestamp

@@ -16,7 +16,7 @@ from situ.catalogue import NO_WAY, PASSES_UNMAPPED
 from situ.errors import Problems, SituError
 from situ.expr.print import print_expression
 from situ.expr.tree import Node, Read, walk
-from situ.interpretation.build import External
+from situ.interpretation.calls import External
 from situ.interpretation.derive import derived
 from situ.interpretation.mapped import event_steps
 from situ.interpretation.model import Context, Direction, Lookup, MappedTo, Pattern, State
