@@ -29,6 +29,7 @@ from situ.cli.replay import replay
 from situ.cli.run import run as run_project
 from situ.cli.status import status
 from situ.cli.subscribe import subscribe
+from situ.cli.transform import transform
 from situ.errors import SituError
 
 app = group(
@@ -72,6 +73,7 @@ app.command()(status)
 app.command()(publish)
 app.command()(subscribe)
 app.command()(replay)
+app.command()(transform)
 app.add_typer(dead_letters.app)
 app.command()(apply)
 app.command()(get)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit, Stop
+from situ.cli.explain_contexts import explain_context, explain_transform
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
     from situ.errors import Code
 
-app = group("explain", "Explain types, expressions, functions, subscriptions, events and codes.")
+app = group("explain", "Explain types, expressions, functions, subscriptions, events, contexts and codes.")
 
 
 def _type_names(incomplete: str) -> list[str]:
@@ -227,6 +228,10 @@ def explain_event(
         explained = asyncio.run(look())
     output.answer(explained.as_json, lambda: show_explained_event(explained))
     return Exit.DONE
+
+
+app.command("context")(explain_context)
+app.command("transform")(explain_transform)
 
 
 @app.command("code")

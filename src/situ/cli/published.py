@@ -23,6 +23,7 @@ from situ.event.decode import event_of
 from situ.event.strict_json import LIMITS, read_json, to_text
 
 _CHUNK = 1024 * 1024
+_FORM = "situ publish Sighting --file …"
 _WHOLE = 64 * 1024 * 1024  # the most that is read of one value over several lines
 
 
@@ -35,6 +36,8 @@ class Given:
     type: str
     data: dict[str, Any]
     envelope: dict[str, Any] = field(default_factory=dict)
+    sent: dict[str, Any] = field(default_factory=dict)
+    """The whole event as it was sent; empty if that was only its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,14 @@ class Wrong:
     problems: tuple[Problem, ...]
 
 
-async def read_given(path: str, type: str, limit: int = LIMITS.event) -> AsyncIterator[list[Given | Wrong]]:
+async def read_given(
+    path: str, type: str, limit: int = LIMITS.event, form: str = _FORM
+) -> AsyncIterator[list[Given | Wrong]]:
     """What each line of a file is, of standard input for ``-``; as many at a time as are there.
 
-    ``type`` is that of bare data, ``limit`` the most bytes of an event.
+    ``type`` is that of bare data, ``form`` how one names it, ``limit`` the most bytes of an event.
     """
-    reader = Reader(path, type, limit)
+    reader = Reader(path, type, limit, form)
     with _opened(path) as file:
         while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
             if found := reader.feed(chunk):
@@ -74,11 +79,20 @@ def _opened(path: str) -> Iterator[int]:
         raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy)) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    """Of which type data without an envelope is, and how one would say so."""
+
+    type: str
+    form: str
+
+
 class Reader:
     """Takes the bytes of a file as they come."""
 
-    def __init__(self, file: str, type: str, limit: int = LIMITS.event) -> None:
-        self._file, self._type, self._limit = file, type, limit
+    def __init__(self, file: str, type: str, limit: int = LIMITS.event, form: str = _FORM) -> None:
+        self._file, self._limit = file, limit
+        self._bare = _Bare(type, form)
         self._rest = b""
         self._too_long = False
         self._line = 0
@@ -114,7 +128,7 @@ class Reader:
         value = read_json(to_text(whole, _WHOLE), LIMITS.depth)
         place = Location(file=self._file)
         return [
-            _judged(each, place, self._type, len(whole)) for each in (value if isinstance(value, list) else [value])
+            _judged(each, place, self._bare, len(whole)) for each in (value if isinstance(value, list) else [value])
         ]
 
     def _judge_lines(self, lines: list[bytes]) -> list[Given | Wrong]:
@@ -124,7 +138,7 @@ class Reader:
             self._size += len(line) + 1
             if line.strip():
                 found.append(
-                    _of_line(line, Location(file=self._file, line=self._line), self._type, self._limit, self._size)
+                    _of_line(line, Location(file=self._file, line=self._line), self._bare, self._limit, self._size)
                 )
         return found
 
@@ -137,27 +151,28 @@ def _fails(text: bytes, limit: int) -> bool:
     return False
 
 
-def _of_line(line: bytes, place: Location, type: str, limit: int, size: int) -> Given | Wrong:
+def _of_line(line: bytes, place: Location, bare: _Bare, limit: int, size: int) -> Given | Wrong:
     try:
         value = read_json(to_text(line.rstrip(b"\r"), limit), LIMITS.depth)
     except SituError as error:
         return Wrong(line=place.line, size=size, problems=_placed(error, place))
-    return _judged(value, place, type, size)
+    return _judged(value, place, bare, size)
 
 
-def _judged(value: Any, place: Location, type: str, size: int) -> Given | Wrong:
+def _judged(value: Any, place: Location, bare: _Bare, size: int) -> Given | Wrong:
     try:
         if isinstance(value, dict) and "specversion" not in value:
-            if not type:
-                raise SituError(NOTHING_TO_PUBLISH(line=place.line))
-            return Given(line=place.line, size=size, type=type, data=value)
+            if not bare.type:
+                raise SituError(NOTHING_TO_PUBLISH(line=place.line, form=bare.form))
+            return Given(line=place.line, size=size, type=bare.type, data=value)
+        sent = dict(value) if isinstance(value, dict) else {}
         event = event_of(value, marked=False)
     except SituError as error:
         return Wrong(line=place.line, size=size, problems=_placed(error, place))
     envelope = {"id": event.id, "source": event.source, "time": event.time, "confidence": event.confidence}
     known = {name: each for name, each in envelope.items() if each is not None}
     data = event.data if isinstance(event.data, dict) else {}
-    return Given(line=place.line, size=size, type=event.type, data=data, envelope=known)
+    return Given(line=place.line, size=size, type=event.type, data=data, envelope=known, sent=sent)
 
 
 def _placed(error: SituError, place: Location) -> tuple[Problem, ...]:

@@ -200,7 +200,7 @@ class Interpretation:
         """The row in the terms of the other side; it is changed."""
         made = way.transformation
         if made.externals:
-            return _bad(row, _not_executed(made, NOT_EXECUTED))
+            return _bad(row, not_executed(made, NOT_EXECUTED))
         envelope = read_envelope(row) if made.reads_envelope else _NOTHING
         try:
             text = way.text(envelope, row.data)
@@ -267,10 +267,10 @@ def check_executed(contexts: Contexts, problems: Problems) -> None:
             continue
         for direction in Direction:
             for way in transformations(context, direction, Problems()).values():
-                problems.extend(_not_executed(way, WILL_NOT_BE_EXECUTED))
+                problems.extend(not_executed(way, WILL_NOT_BE_EXECUTED))
 
 
-def _not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
+def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
     """What the tables, the memory or the Python that a transformation needs keeps engines from doing."""
     found: dict[str, str] = {}
     for each in way.externals.values():

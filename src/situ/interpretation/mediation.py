@@ -9,6 +9,7 @@ form, and converted only for those who want them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
 from situ.errors import Problem, SituError, nearest
@@ -70,6 +71,33 @@ def mediate(
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restated:
+    """A filter in the terms of a context, and what it asks of events of one root type: literally, and simplified."""
+
+    written: Node
+    substituted: Node
+    simplified: Node
+
+
+def restate(
+    where: str,
+    way: Transformation,
+    context: Context,
+    functions: Mapping[str, Definition],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    named: str = "",
+) -> Restated:
+    """What a filter on the target of ``way`` asks of its source; ``named`` is what problems call the filter."""
+    found = _Filter(named, way.target, where, context, functions, limits)
+    return Restated(
+        written=found.node,
+        substituted=found.substituted(way),
+        simplified=found.on(way, context.root.types),
+    )
+
+
 def _own(
     subscription: str,
     event: Struct,
@@ -115,12 +143,16 @@ class _Filter:
 
     def on(self, way: Transformation, types: Types) -> Node:
         """What it asks of the source of this way."""
-        named = _named(self.node, way.target.name)
-        condition = simplify(substitute(named, {DATA: way.node}, self._scope, reach=_part))
+        condition = simplify(self.substituted(way))
         if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
             return condition
         just = Compare("=", Read(EVENT, (_TYPE,), STRING), Literal(way.source.name, STRING))
         return simplify(And((just, condition)))
+
+    def substituted(self, way: Transformation) -> Node:
+        """With the expressions that make them in place of the attributes."""
+        named = _named(self.node, way.target.name)
+        return substitute(named, {DATA: way.node}, self._scope, reach=_part)
 
 
 def reads_beyond(node: Node) -> bool:

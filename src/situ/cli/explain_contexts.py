@@ -1,0 +1,169 @@
+"""``situ explain context`` and ``situ explain transform``: what contexts make of events, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.explained_transform import Converted, TransformExplained
+    from situ.cli.in_context import Ways
+    from situ.cli.published import Given
+    from situ.deployment import Deployment
+
+
+def context_completion(incomplete: str) -> list[str]:
+    from situ.cli.in_context import context_names
+
+    return [name for name in context_names() if name.startswith(incomplete)]
+
+
+def explain_context(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="CONTEXT", help="A context of the project.", autocompletion=context_completion)
+    ] = "root",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain a context: what it declares and inherits, who uses it, and what becomes of each event type.
+
+    Of each direction it shows the mappings and rules in force, with the place where they are declared; an event type is
+    mapped, converted under its own name, passes, or is not available.
+
+    \b
+    Examples:
+      situ explain context us
+      situ explain context acme.us --json
+    """
+    from situ.cli.explained_context import explain_context
+    from situ.cli.in_context import find_context
+    from situ.cli.opened import open_project
+    from situ.cli.show_context import show_context
+
+    output = begin(context, json=as_json, quiet=quiet)
+    deployment = open_project(project).deployment
+    explained = explain_context(find_context(name, deployment), deployment)
+    output.answer(explained.as_json, lambda: show_context(explained))
+    return Exit.DONE
+
+
+def explain_transform(
+    context: typer.Context,
+    of: Annotated[
+        str, typer.Option("--context", metavar="CONTEXT", help="The context.", autocompletion=context_completion)
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", metavar="TYPE|FILE", help="From root to the context: a type of root, or an event in a file."
+        ),
+    ] = "",
+    into: Annotated[
+        str,
+        typer.Option(
+            "--in", metavar="TYPE|FILE", help="From the context to root: a type of it, or an event in a file."
+        ),
+    ] = "",
+    type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="The type, if the file has only the data of an event.")
+    ] = "",
+    why: Annotated[
+        str,
+        typer.Option("--why", metavar="ATTRIBUTE", help="Every rule about this attribute, and why it counts or not."),
+    ] = "",
+    where: Annotated[
+        str, typer.Option("--filter", metavar="TEXT", help="What this filter of a subscription asks of root events.")
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain what becomes of an event in a context.
+
+    Shows for each attribute the rule that counts and where it is declared, the function, and with an event the value
+    before and after; then which rules were beaten by it or do not match, and what is to say about the whole.
+
+    Ends with 1 if the event type is not available there, or the event cannot be converted.
+
+    \b
+    Examples:
+      situ explain transform --context us --out PositionUpdate
+      situ explain transform --context us --out position.json
+      situ explain transform --context camera --in seen.json --type Seen
+      situ explain transform --context us --out PositionUpdate --why to
+      situ explain transform --context us --out PositionUpdate --filter 'distance > 109'
+    """
+    from situ.cli.explained_why import explain_filter, explain_why
+    from situ.cli.in_context import Ways, find_context
+    from situ.cli.opened import open_project
+    from situ.cli.show_transform import show_filter, show_transform, show_why
+    from situ.interpretation.model import Direction
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if bool(out) == bool(into):
+        raise typer.BadParameter("say which way, by one of the two", param_hint="'--out' / '--in'")
+    if where and into:
+        raise typer.BadParameter("filters are about what is delivered; take --out", param_hint="'--filter'")
+    deployment = open_project(project).deployment
+    ways = Ways.of(find_context(of, deployment), Direction.OUT if out else Direction.IN)
+    explained = _explained(out or into, type, ways, deployment)
+    if why:
+        answer = explain_why(why, explained, ways)
+        output.answer(answer.as_json, lambda: show_why(answer))
+        return Exit.DONE
+    if where:
+        found = explain_filter(where, explained, ways, deployment)
+        output.answer(found.as_json, lambda: show_filter(found))
+        return Exit.DONE
+    output.answer(explained.as_json, lambda: show_transform(explained))
+    return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
+
+
+def _explained(subject: str, type: str, ways: Ways, deployment: Deployment) -> TransformExplained:
+    """The type or the event that is named: what is no file is taken for a type if it could be one."""
+    from pathlib import Path
+
+    from situ.cli.explained_transform import explain_transform
+    from situ.cli.files import STDIN
+
+    is_file = subject == STDIN or "/" in subject or subject.endswith((".json", ".jsonl")) or Path(subject).is_file()
+    known = ways.context.types_of(ways.direction).events
+    if subject in known or not is_file:
+        return explain_transform(ways.get(subject), ways)
+    given = _given(subject, type, deployment)
+    way = ways.get(given.type)
+    return explain_transform(way, ways, _sample(given, subject, ways, deployment))
+
+
+def _sample(given: Given, file: str, ways: Ways, deployment: Deployment) -> Converted:
+    from datetime import UTC, datetime
+
+    from situ.cli.explained_transform import convert_sample
+
+    extra = deployment.settings.defaults.extra
+    now, way = datetime.now(UTC), ways.get(given.type)
+    return convert_sample(given, way, now, extra, file)  # type: ignore[arg-type]  # the settings allow just these words
+
+
+def _given(file: str, type: str, deployment: Deployment) -> Given:
+    """The first event of a file."""
+    from situ.catalogue import FILE_UNREADABLE
+    from situ.cli.files import read_file
+    from situ.cli.published import Reader, Wrong
+    from situ.errors import Location
+
+    reader = Reader(file, type, deployment.settings.limits.event, "--type Sighting")
+    found = [*reader.feed(read_file(file)), *reader.finish()]
+    if not found:
+        remedy = "Put an event there, or name a type instead."
+        raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=file), reason="it is empty", remedy=remedy))
+    first = found[0]
+    if isinstance(first, Wrong):
+        raise Stop(Exit.NO, *first.problems)
+    return first

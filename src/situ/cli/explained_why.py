@@ -1,0 +1,178 @@
+"""Two questions about a transformation: why a rule counts somewhere, and what a filter asks of root events."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from situ.catalogue import NEVER_TRUE, UNKNOWN_NAME
+from situ.cli.candidates import Candidate, Candidates, levels
+from situ.cli.exits import Exit, Stop
+from situ.cli.explained_transform import PlaceExplained, TransformExplained
+from situ.cli.in_context import Ways
+from situ.cli.outcome import Outcome, Sample, evaluate
+from situ.deployment import Deployment
+from situ.errors import Problem, nearest
+from situ.expr.print import print_expression
+from situ.expr.tree import FALSE, Literal
+from situ.interpretation.mediation import mediate, restate
+from situ.interpretation.resolution import Place
+
+_INDEX = re.compile(r"\[[0-9]*\]")
+_FILTER = "--filter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceCandidates:
+    """All rules about the value at one place of the source."""
+
+    title: str
+    outcome: str
+    levels: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "place": self.title,
+            "outcome": self.outcome,
+            "levels": list(self.levels),
+            "candidates": [each.as_json() for each in self.candidates],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyExplained:
+    """An attribute, with a place of the source for each dynamic type of the value."""
+
+    attribute: str
+    places: tuple[PlaceCandidates, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "places": [each.as_json() for each in self.places]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterExplained:
+    """A filter on the target of a transformation, and what it asks of the source."""
+
+    target: str
+    source: str
+    written: str
+    canonical: str
+    substituted: str
+    simplified: str
+    also: tuple[str, ...] = ()
+    """Other root types of whose events the same filter asks something."""
+    problems: tuple[Problem, ...] = ()
+    outcome: Outcome | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "type": self.target,
+            "root_type": self.source,
+            "written": self.written,
+            "canonical": self.canonical,
+            "substituted": self.substituted,
+            "simplified": self.simplified,
+            "also_asked_of": list(self.also),
+            "problems": [each.as_json() for each in self.problems],
+            **({"outcome": self.outcome.as_json()} if self.outcome else {}),
+        }
+
+
+def explain_why(attribute: str, explained: TransformExplained, ways: Ways) -> WhyExplained:
+    """Why the value of an attribute of the target (or of the source, by its path there) is made as it is."""
+    wanted = _INDEX.sub("[]", attribute)
+    way = explained.way
+    candidates = Candidates(ways.context, ways.direction, way.source)
+    found: list[PlaceCandidates] = []
+    for each, source in _at(wanted, explained):
+        if not each.source and each.by != "rule":
+            title = f"{each.target} of {way.target.name}"
+            found.append(PlaceCandidates(title=title, outcome=_outcome(each), levels=(), candidates=()))
+            continue
+        # What a function makes has no counterpart in the source: then it is about the whole that is converted.
+        known = candidates.places(source) or candidates.places(each.source)
+        # Subtypes of the event have ways of their own.
+        for place in [place for place in known if place.path.event == way.source] or known:
+            told = _told(each, place, candidates, part=source != each.source)
+            if told not in found:
+                found.append(told)
+    return WhyExplained(attribute=attribute, places=tuple(found))
+
+
+def explain_filter(where: str, explained: TransformExplained, ways: Ways, deployment: Deployment) -> FilterExplained:
+    """What a filter in the terms of the context asks of root events of this type."""
+    way, context = explained.way, ways.context
+    functions, limits = deployment.definitions, deployment.settings.expression_limits
+    found = restate(where, way, context, functions, limits, named=_FILTER)
+    others: tuple[str, ...] = ()
+    if context.types.event(way.target.name) == way.target:
+        asked = mediate(_FILTER, (way.target.name,), where, context, ways.by_type, functions, limits)
+        others = tuple(name for name in asked if name != way.source.name)
+    simplified = print_expression(found.simplified)
+    never = found.simplified == FALSE or (isinstance(found.simplified, Literal) and found.simplified.value is None)
+    outcome = None
+    if explained.sample is not None:
+        values = {"event": explained.sample.envelope, "data": explained.sample.data}
+        values |= dict.fromkeys(way.externals)
+        outcome = evaluate(found.simplified, Sample(name="the sample", values=values), way.types)
+    return FilterExplained(
+        target=way.target.name,
+        source=way.source.name,
+        written=where,
+        canonical=print_expression(found.written),
+        substituted=print_expression(found.substituted),
+        simplified=simplified,
+        also=others,
+        problems=(NEVER_TRUE(subscription=_FILTER, type=way.source.name, simplified=simplified),) if never else (),
+        outcome=outcome,
+    )
+
+
+def _at(wanted: str, explained: TransformExplained) -> list[tuple[PlaceExplained, str]]:
+    """The rows about an attribute, with the path in the source: its own, those below, or the one it is part of."""
+    rows = explained.places
+    for path_of in (_target, _source):
+        exact = [(each, each.source) for each in rows if path_of(each) == wanted]
+        below = [(each, each.source) for each in rows if path_of(each).startswith((f"{wanted}.", f"{wanted}["))]
+        if exact or below:
+            return exact or below
+        above = [each for each in rows if _is_above(path_of(each), wanted) and each.source]
+        if above:
+            return [(each, f"{each.source}{wanted[len(path_of(each)) :]}") for each in above]
+    known = sorted({each.target for each in rows} | {each.source for each in rows} - {""})
+    instead = f"{explained.way.target.name} has {', '.join(known)}."
+    raise Stop(Exit.NO, UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead))
+
+
+def _target(each: PlaceExplained) -> str:
+    return each.target
+
+
+def _source(each: PlaceExplained) -> str:
+    return each.source
+
+
+def _is_above(path: str, wanted: str) -> bool:
+    return bool(path) and wanted.startswith((f"{path}.", f"{path}["))
+
+
+def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: bool) -> PlaceCandidates:
+    path = place.path
+    rules = candidates.at(place)
+    if part:
+        outcome = f"part of {each.target}, {_outcome(each)} as a whole"
+    else:
+        outcome = f"converted by {place.rule.function}" if place.rule is not None else _outcome(each)
+    if each.by == "rule" and str(path) != each.source:
+        rules = tuple(replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules)
+    title = f"{path.event}.{path} ({path.type})" if path.steps else str(path.event)
+    return PlaceCandidates(title=title, outcome=outcome, levels=levels(path), candidates=rules)
+
+
+def _outcome(each: PlaceExplained) -> str:
+    if each.by == "rule":
+        return f"converted by {each.function}"
+    return f"{each.rule} by {each.function}" if each.by == "unit" else each.function

@@ -1,0 +1,185 @@
+"""An explained transformation for people: the head, a row for every attribute, who else wanted it, and what is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from situ.cli.candidates import Candidate
+from situ.cli.explained_transform import PlaceExplained, TransformExplained
+from situ.cli.explained_why import FilterExplained, WhyExplained
+from situ.cli.output import visible
+from situ.cli.show_problems import STYLES, show_problems
+from situ.cli.show_types import table
+from situ.cli.traced import NOTHING, Made
+
+_NONE = "–"
+_LONGEST = 60
+_SHOWN = 3
+_GAP = 3
+
+
+def show_transform(explained: TransformExplained) -> Iterator[RenderableType]:
+    yield _head(explained)
+    yield Text()
+    yield from _rows(explained)
+    if explained.way.dropped:
+        yield Text.assemble(("dropped  ", "dim"), ", ".join(explained.way.dropped))
+    yield from _said(explained)
+    if explained.sample is not None and explained.sample.problems:
+        yield Text()
+        yield from show_problems(explained.sample.problems)
+
+
+def show_why(explained: WhyExplained) -> Iterator[RenderableType]:
+    """Every rule about a value, with its keys."""
+    for number, place in enumerate(explained.places):
+        if number:
+            yield Text()
+        yield Text.assemble((place.title, "bold"), (f" · {place.outcome}", "dim"))
+        if not place.candidates:
+            if place.levels:
+                yield Text("No rule is about a value of this type.", "dim")
+            continue
+        made = table("", "rule", "from", *place.levels, "why")
+        for each in place.candidates:
+            keys = each.keys or ("",) * len(place.levels)
+            made.add_row(_standing(each), visible(each.rule), each.place or _NONE, *keys, visible(each.reason))
+        yield Text()
+        yield made
+    if any(each.keys for place in explained.places for each in place.candidates):
+        yield Text()
+        yield Text("Keys are distance, kind and order: the smaller counts, columns compared from left to right.", "dim")
+
+
+def show_filter(explained: FilterExplained) -> Iterator[RenderableType]:
+    """A filter in the terms of the context and in those of root."""
+    yield Text.assemble(("Filter", "bold"), (f" on {explained.target}, as root's {explained.source} is asked", "dim"))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in (
+        ("written", explained.written),
+        ("canonical", explained.canonical),
+        ("substituted", explained.substituted),
+        ("simplified", explained.simplified),
+    ):
+        grid.add_row(name, visible(text))
+    if explained.also:
+        grid.add_row("also asked of", ", ".join(explained.also))
+    if explained.outcome is not None:
+        found = explained.outcome
+        grid.add_row("for the sample", f"fails: {found.failure}" if found.failure else visible(found.shown))
+    yield grid
+    if explained.problems:
+        yield Text()
+        yield from show_problems(explained.problems)
+
+
+def _head(explained: TransformExplained) -> Text:
+    way = explained.way
+    needs = dict.fromkeys(each for place in explained.places for each in place.needs)
+    facts = [
+        f"plan {way.plan[:6]}",
+        "native" if way.native else f"needs {', '.join(needs)}",
+        f"lossy: {'yes' if way.lossy else 'no'}",
+        f"can fail: {'yes' if way.can_fail else 'no'}",
+    ]
+    if way.is_identity:
+        facts.append("stays as it is")
+    return Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
+
+
+def _rows(explained: TransformExplained) -> Iterator[Text]:
+    """A table whose notes run on to the right, across the columns."""
+    sampled = explained.sample is not None
+    titles = ("attribute", "rule", "from", "function", "before → after" if sampled else "")
+    cells = [_cells(each) for each in explained.places]
+    widths = [max(map(cell_len, column)) + _GAP for column in zip(titles[:-1], *cells, strict=True)]
+    yield Text(_padded(titles[:-1], widths) + titles[-1], "dim")
+    for each, texts in zip(explained.places, cells, strict=True):
+        name, rest = _padded(texts[:1], widths), _padded(texts[1:], widths[1:])
+        yield Text.assemble((name, "bold"), rest, _values(each))
+        for note in _notes(each):
+            yield Text(" " * widths[0] + visible(note), "dim")
+
+
+def _cells(each: PlaceExplained) -> tuple[str, ...]:
+    name = each.target or "the event"
+    if each.source and each.source != each.target:
+        name += f" ← {each.source}"
+    return tuple(visible(text) for text in (name, each.rule or _NONE, each.place or _NONE, each.function))
+
+
+def _padded(texts: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(text + " " * (width - cell_len(text)) for text, width in zip(texts, widths, strict=False))
+
+
+def _notes(each: PlaceExplained) -> Iterator[str]:
+    if each.when:
+        yield f"when {each.when}"
+    if each.beaten or each.missing:
+        beaten = _listed(each.beaten) or "none"
+        missed = f"; does not match: {_listed(each.missing)}" if each.missing else ""
+        yield f"beaten: {beaten}{missed}"
+
+
+def _listed(candidates: tuple[Candidate, ...]) -> str:
+    shown = ", ".join(f"{each.rule.partition(' -> ')[0]} ({each.reason})" for each in candidates[:_SHOWN])
+    more = len(candidates) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _said(explained: TransformExplained) -> Iterator[RenderableType]:
+    """Warnings and observations, a line each."""
+    if not explained.problems:
+        return
+    yield Text()
+    for problem in explained.problems:
+        label = f"{problem.severity.value} {problem.code.code}: "
+        yield Text.assemble((label, STYLES[problem.severity]), visible(problem.message))
+
+
+def _values(each: PlaceExplained) -> Text:
+    text = Text("; " if len(each.made) > 1 else "").join(_change(made) for made in each.made[:_SHOWN])
+    if len(each.made) > _SHOWN:
+        text.append(f"; and {len(each.made) - _SHOWN} more", "dim")
+    return text
+
+
+def _change(made: Made) -> Text:
+    before = "" if made.before is NOTHING else _short(made.before)
+    if made.failure:
+        return Text.assemble(f"{before} → " if before else "", (f"fails: {visible(made.failure)}", "bold red"))
+    after = _short(made.after)
+    return Text(after if not before or before == after else f"{before} → {after}")
+
+
+def _short(value: Any) -> str:
+    text = visible(compact(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def compact(value: Any) -> str:
+    """A JSON value to be read, not parsed: ``{x: 30.48, name: "Main"}``."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{name}: {compact(each)}" for name, each in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(compact, value)) + "]"
+        case float():
+            return repr(value).removesuffix(".0")
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _standing(each: Candidate) -> Text:
+    if each.counts:
+        return Text("counts", "bold green")
+    return Text("beaten", "yellow") if each.keys else Text("no match", "dim")

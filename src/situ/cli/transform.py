@@ -1,0 +1,84 @@
+"""``situ transform``: events out of one context into another, on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.explain_contexts import context_completion
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from situ.cli.output import Output
+    from situ.cli.transformed import Passage
+
+
+def transform(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Events, one a line, or one; - is standard input.")] = "-",
+    from_: Annotated[
+        str,
+        typer.Option("--from", metavar="CONTEXT", help="Whose terms they are in.", autocompletion=context_completion),
+    ] = "root",
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="CONTEXT", help="Whose terms are wanted.", autocompletion=context_completion),
+    ] = "root",
+    type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="The type of bare data; a CloudEvent says its own.")
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Transform events: in through one context, out through another.
+
+    Prints each event on a line, as a client of the other context would get it; what came as data alone leaves as data
+    alone. Why an event cannot be transformed is said on standard error, as its dead letter would, or with --json on a
+    line in its place. Nothing needs to run.
+
+    Ends with 1 if there was one that could not.
+
+    \b
+    Examples:
+      situ transform --to us position.json
+      situ transform --from camera --to us seen.jsonl
+      situ transform --from camera --type Seen < data.jsonl
+    """
+    import asyncio
+
+    from situ.cli.in_context import find_context
+    from situ.cli.opened import open_project
+    from situ.cli.transformed import Passage
+
+    output = begin(context, json=as_json, quiet=quiet)
+    output.lined = True
+    deployment = open_project(project).deployment
+    passage = Passage.of(find_context(from_, deployment), find_context(to, deployment), deployment)
+    failed = asyncio.run(_transform(output, passage, file, type, deployment.settings.limits.event))
+    return Exit.NO if failed else Exit.DONE
+
+
+async def _transform(output: Output, passage: Passage, file: str, type: str, limit: int) -> int:
+    """Transform all there is; how many could not be."""
+    from dataclasses import replace
+
+    from situ.cli.published import Wrong, read_given
+    from situ.errors import Location
+
+    failed = 0
+    async for given in read_given(file, type, limit, "situ transform --type Sighting …"):
+        for each in given:
+            problems = each.problems if isinstance(each, Wrong) else ()
+            if not isinstance(each, Wrong):
+                found = passage.transform(each)
+                if isinstance(found, dict):
+                    output.line(found)
+                    continue
+                problems = found
+            failed += 1
+            place = Location(file=file, line=each.line)
+            output.refuse([replace(problem, location=problem.location or place) for problem in problems])
+    return failed

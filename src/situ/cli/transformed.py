@@ -1,0 +1,84 @@
+"""The passage of events from one context through root to another, with the converters that engines use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from situ.catalogue import NO_WAY_IN, NOT_EXECUTED
+from situ.cli.in_context import Ways
+from situ.cli.outcome import envelope_of
+from situ.cli.published import Given
+from situ.deployment import Deployment
+from situ.deployment.interpreting import not_executed
+from situ.errors import Problem
+from situ.expr.runtime import FAILURES
+from situ.interpretation.convert import Converter
+from situ.interpretation.model import Context, Direction
+from situ.types.decode import Extra, decoder
+from situ.types.encode import encode
+
+Problems = tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """In through one context and out through the other."""
+
+    incoming: Ways
+    outgoing: Ways
+    extra: Extra
+    _converters: dict[tuple[Direction, str], Converter] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: Context, target: Context, deployment: Deployment) -> Passage:
+        return cls(
+            incoming=Ways.of(source, Direction.IN),
+            outgoing=Ways.of(target, Direction.OUT),
+            extra=deployment.settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+        )
+
+    def transform(self, given: Given) -> dict[str, Any] | Problems:
+        """The event as somebody in the other context gets it, or all that is wrong with it."""
+        type, data = given.type, given.data
+        envelope = {**envelope_of(datetime.now(UTC)), **given.envelope}
+        for ways in (self.incoming, self.outgoing):
+            found = self._through(ways, type, data, {**envelope, "type": type})
+            if not isinstance(found, _Event):
+                return found
+            type, data = found.type, found.data
+        if not given.sent:
+            return data
+        kept = {name: value for name, value in given.sent.items() if name != "data"}
+        return {**kept, "type": type, "data": data}
+
+    def _through(self, ways: Ways, type: str, data: Any, envelope: Mapping[str, Any]) -> _Event | Problems:
+        if type not in ways.by_type:
+            return (self._missing(ways, type),)
+        way = ways.by_type[type]
+        if not way.native:
+            return tuple(not_executed(way, NOT_EXECUTED))
+        decoded = decoder(way.source, way.types, self.extra)(data)
+        if decoded.problems:
+            return decoded.problems
+        converter = self._converters.get((ways.direction, type))
+        if converter is None:
+            converter = self._converters[ways.direction, type] = Converter(way)
+        try:
+            value = converter.data(envelope, decoded.value)
+        except FAILURES:
+            return converter.faults(envelope, decoded.value)
+        return _Event(type=way.target.name, data=encode(way.target, value, way.targets))
+
+    def _missing(self, ways: Ways, type: str) -> Problem:
+        if ways.direction is Direction.IN and ways.reason(type):
+            return NO_WAY_IN(type=type, context=ways.context.id)
+        return ways.missing(type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
+    type: str
+    data: dict[str, Any]
