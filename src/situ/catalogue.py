@@ -1017,6 +1017,13 @@ STATE_UNBOUNDED = _define(
     state=str,
     missing=str,
 )
+CODE_FROM_CLIENT = _define(
+    "INT411",
+    "code from a client",
+    "`{name}` is a Python function: clients declare functions as expressions.",
+    "Write it as one, as in `conv_function('mi', 'km', expr='value * 1.609344')`.",
+    name=str,
+)
 UNKNOWN_SOURCE = _define(
     "INT412",
     "unknown source or column of a lookup",

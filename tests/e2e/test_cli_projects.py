@@ -98,6 +98,22 @@ def test_fmt_takes_single_files_from_wherever_they_are_named(situ: Situ, untidy:
     assert untidy.read_text() == TIDY
 
 
+def test_fmt_shows_a_context_of_xml_in_yaml(situ: Situ, project: Path) -> None:
+    file = project / "contexts" / "us.xml"
+    file.parent.mkdir()
+    file.write_text("<types><type name='a.Small'><attribute name='n' type='long' unit='m'/></type></types>")
+    ran = situ("fmt", "--to", "yaml", "contexts/us.xml", cwd=project)
+    assert (ran.code, ran.out) == (0, "context: us\nextends: root\ntypes:\n  Small:\n    n: long m\n")
+    as_json = situ("fmt", "--to", "yaml", "contexts/us.xml", "--json", cwd=project)
+    assert as_json.data == {"file": "contexts/us.xml", "form": "yaml", "text": ran.out}
+    assert situ("fmt", "contexts/us.xml", cwd=project).code == 0
+    assert situ("fmt", "--to", "yaml", cwd=project).code == 2
+    file.write_text("<types><typ/></types>")
+    broken = situ("fmt", "--to", "yaml", "contexts/us.xml", cwd=project)
+    assert (broken.code, broken.out) == (1, "")
+    assert broken.err.startswith("contexts/us.xml:1:8: error INT509: ")
+
+
 def test_fmt_refuses_what_it_does_not_know_and_changes_nothing(situ: Situ, untidy: Path) -> None:
     project = untidy.parents[1]
     (project / "README.yaml").write_text("a:   b   \n")

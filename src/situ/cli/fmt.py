@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,12 @@ import typer
 from situ.cli.exits import Exit, Stop
 from situ.cli.options import Json, Project, Quiet, begin
 from situ.cli.output import visible
+
+
+class Form(StrEnum):
+    """What a file can be converted to."""
+
+    YAML = "yaml"
 
 
 def fmt(
@@ -21,21 +28,33 @@ def fmt(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; end with 1 if something would change.")
     ] = False,
+    to: Annotated[
+        Form | None,
+        typer.Option("--to", help="Show a context that is in XML in this form, without its comments; change nothing."),
+    ] = None,
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> Exit:
     """Give the project's files their one form.
 
-    Comments, order and meaning stay.
+    Comments, order and meaning stay. Contexts in XML stay as they are.
 
     \b
     Examples:
       situ fmt
       situ fmt --check
       situ fmt types/events.yaml
+      situ fmt --to yaml contexts/us.xml > contexts/us.yaml
     """
     output = begin(context, json=as_json, quiet=quiet)
+    if to is not None:
+        file, text = _converted(files or [], project)
+        if as_json:
+            output.data({"file": file, "form": to.value, "text": text})
+        else:
+            output.text(text)
+        return Exit.DONE
     changed = _format_files(files, project, check) if files else _format_project(project, check)
     if as_json:
         output.data({"changed": list(changed), "written": not check})
@@ -73,14 +92,31 @@ def _formatted(file: Path, project: Path | None) -> tuple[str, str]:
     from situ.cli.files import read_file
     from situ.documents import parse_yaml
     from situ.errors import Problems
+    from situ.interpretation.xml_form import parse_context_xml
     from situ.project.format import format_text
+    from situ.project.places import is_xml
 
     data = read_file(str(file))
     name = _name_in_project(file, project)
-    document = parse_yaml(data, str(file))
+    document = parse_context_xml(data, str(file)) if is_xml(name) else parse_yaml(data, str(file))
     Problems(document.problems).raise_errors()
     text = data.decode("utf-8")
     return text, format_text(text, name)
+
+
+def _converted(files: list[Path], project: Path | None) -> tuple[str, str]:
+    """One context of XML in YAML."""
+    from situ.cli.files import read_file
+    from situ.errors import Problems
+    from situ.interpretation.xml_form import parse_context_xml
+    from situ.interpretation.yaml_form import as_yaml
+    from situ.project.places import is_xml
+
+    if len(files) != 1 or not is_xml(_name_in_project(files[0], project)):
+        raise typer.BadParameter("name one file contexts/*.xml", param_hint="'FILES' / '--to'")
+    document = parse_context_xml(read_file(str(files[0])), str(files[0]))
+    Problems(document.problems).raise_errors()
+    return str(files[0]), as_yaml(document)
 
 
 def _name_in_project(file: Path, project: Path | None) -> str:

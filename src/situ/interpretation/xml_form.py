@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from situ.catalogue import UNKNOWN_FUNCTION, UNKNOWN_MAPPED_TYPE
+from situ.catalogue import UNKNOWN_FUNCTION, UNKNOWN_TYPE
 from situ.documents import Document, Limits, Mapping, Node, Scalar
 from situ.documents.xml_text import Element, parse_xml
 from situ.errors import Location, Problems, nearest
@@ -43,22 +43,22 @@ def parse_context_xml(data: str | bytes, file: str, limits: Limits = Limits()) -
 
 
 def check_references(documents: Iterable[Document], contexts: Contexts, problems: Problems) -> None:
-    """Report types and functions that files in XML refer to and that are not there."""
+    """Report types and functions that files in XML refer to and that are not there, unless that has been said."""
+    said = {(each.location.file, each.values.get("name")) for each in problems.errors if each.location is not None}
     for document in documents:
         written = document.root.get("context") if isinstance(document.root, Mapping) else None
         context = contexts.get(written.text) if isinstance(written, Scalar) else None
         if not isinstance(document, XmlDocument) or context is None or contexts.faulty.get(context.id, 0) is None:
             continue
-        for name in document.types:
-            known = {**context.root.types.types, **context.types.types}
-            if name.text not in known:
-                remedy = "Declare it in types/, or here: `<type name=…>` with its attributes."
-                side, near = f"`{context.id}`", nearest(name.text, known)
-                problems.add(UNKNOWN_MAPPED_TYPE(name.location, name=name.text, side=side, nearest=near, remedy=remedy))
-        for name in document.functions:
-            if context.conversion(name.text) is None:
-                near = nearest(name.text, {each for above in context.chain for each in above.functions})
-                problems.add(UNKNOWN_FUNCTION(name.location, name=name.text, context=context.id, nearest=near))
+        types = {**context.root.types.types, **context.types.types}
+        functions = {name for above in context.chain for name in above.functions}
+        for type in document.types:
+            if type.text not in types and (document.file, type.text) not in said:
+                problems.add(UNKNOWN_TYPE(type.location, name=type.text, nearest=nearest(type.text, types)))
+        for function in document.functions:
+            if function.text not in functions and (document.file, function.text) not in said:
+                near, name = nearest(function.text, functions), function.text
+                problems.add(UNKNOWN_FUNCTION(function.location, name=name, context=context.id, nearest=near))
 
 
 class _Reading:

@@ -1,0 +1,276 @@
+"""Contexts in Python: decorators that collect what dataclasses declare, as data.
+
+Nothing is looked up here and nothing runs: :func:`declared_contexts` gives what a file of ``contexts/`` would say, and
+whoever loads that finds what is wrong with it. How a class becomes a type is :mod:`situ.interpretation.python_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from types import FunctionType, MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from situ.catalogue import CODE_FROM_CLIENT, DIRECTION_MISSING, UNKNOWN_FUNCTION
+from situ.errors import SituError, nearest
+from situ.interpretation.model import ROOT
+from situ.interpretation.python_types import head_of, struct_of
+
+Way = Literal["in", "out", "both"]
+T = TypeVar("T")
+
+_MARK = "__situ_declared__"
+_WAYS = ("in", "out", "both")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Map:
+    name: str
+    direction: Way
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    function: str
+    pattern: str
+    direction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionDeclaration:
+    """A function between units: put on a class, it belongs to the context of that class."""
+
+    name: str
+    parameter: str
+    signature: str
+    body: Mapping[str, Any]
+    context: str = ""
+
+    def __call__(self, decorated: T) -> T:
+        if not isinstance(decorated, FunctionType):
+            return _mark(decorated, functions=(self,))
+        if self.context:
+            place = (self.context, _key(self))
+            _members[place] = replace(_members[place], what=decorated)
+        return decorated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """What the decorators of one class say, in the order written."""
+
+    maps: tuple[_Map, ...] = ()
+    rules: tuple[_Rule, ...] = ()
+    functions: tuple[ConversionDeclaration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """Something that belongs to a context: a class, a declaration of a function, or a function of Python."""
+
+    context: str
+    extends: str
+    event: bool
+    units: Mapping[str, str]
+    what: Any
+
+    @property
+    def declared(self) -> _Declared:
+        """Read when it is asked for: decorators may stand in any order."""
+        if isinstance(self.what, ConversionDeclaration):
+            return _Declared(functions=(self.what,))
+        return _marked(self.what)
+
+
+_members: dict[tuple[str, str], _Member] = {}
+"""By context and by what it is called in which module: what is declared anew, in a notebook, replaces what was."""
+
+
+# ── decorators ────────────────────────────────────────────────────────────────────────────────────
+
+
+def context(
+    id: str, *, extends: str = ROOT, event: bool = False, units: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[T], T]:
+    """The dataclass, or the function of :func:`conv_function`, belongs to this context.
+
+    A class with a mapping is an event type, one without is a part of others unless ``event`` says so. ``units`` are
+    those that the context adds and that are not physical: ``{"USD": "currency"}``.
+    """
+
+    def decorate(decorated: T) -> T:
+        known = isinstance(decorated, ConversionDeclaration | FunctionType)
+        if not known and not (isinstance(decorated, type) and is_dataclass(decorated)):
+            raise TypeError(f"@context is for dataclasses and conv_function(…), not for {decorated!r}")
+        member = _Member(context=id, extends=extends, event=event, units=units, what=decorated)
+        _members[id, _key(decorated)] = member
+        return decorated
+
+    return decorate
+
+
+def maps_to(name: str, /, *, direction: Way = "out", **attributes: Any) -> Callable[[T], T]:
+    """Events of root's type of this name become events of the class (``out``), or the other way round (``in``).
+
+    Keywords are what does not go by name: target attribute → path of the source, ``{"expr": …}`` or ``{"default": …}``.
+    """
+    if direction not in _WAYS:
+        raise ValueError(f"direction is 'in', 'out' or 'both', not {direction!r}")
+    mapping = _Map(name=name, direction=direction, attributes=MappingProxyType(attributes))
+    return lambda decorated: _mark(decorated, maps=(mapping,))
+
+
+def transform_with(function: str, /, *, pattern: str = "", direction: str = "") -> Callable[[T], T]:
+    """What the function converts is converted by it: the rule *type of its parameter* ``-> function``.
+
+    ``pattern`` narrows it, and is needed for a function that is not declared in Python. The direction is that of the
+    mappings of the class, else of its context.
+    """
+    rule = _Rule(function=function, pattern=pattern, direction=direction)
+    return lambda decorated: _mark(decorated, rules=(rule,))
+
+
+def conv_function(
+    source: str = "",
+    target: str = "",
+    *,
+    expr: str = "",
+    name: str = "",
+    type: str = "double",
+    result: str = "",
+    context: str = "",
+    extends: str = ROOT,
+    **more: Any,
+) -> ConversionDeclaration:
+    """A function from one unit to another, found by them, or by its ``name``.
+
+    It converts values of ``type`` to values of ``result``, which is the same type if nothing is said. ``more`` is what
+    the long form of a function knows, such as ``time="event"`` or ``lookup={…}``. With ``context`` it is declared
+    there; otherwise by the class that it decorates, or by ``context("us")(conv_function(…))``.
+    """
+    signature = f"{f'{type} {source}'.strip()} -> {f'{result or type} {target}'.strip()}"
+    body = {**more, "expr": expr} if expr else dict(more)
+    declaration = ConversionDeclaration(
+        name=name or f"{_word(source or type)}_to_{_word(target or result or type)}",
+        parameter=type,
+        signature=signature,
+        body=MappingProxyType(body),
+        context=context,
+    )
+    if context:
+        _declare(context, extends, declaration)
+    return declaration
+
+
+def _declare(id: str, extends: str, declaration: ConversionDeclaration) -> None:
+    context(id, extends=extends)(declaration)
+
+
+def _mark(decorated: T, **more: tuple[Any, ...]) -> T:
+    declared = _marked(decorated)
+    added: dict[str, Any] = {name: (*value, *getattr(declared, name)) for name, value in more.items()}
+    setattr(decorated, _MARK, replace(declared, **added))
+    return decorated
+
+
+def _marked(decorated: Any) -> _Declared:
+    """What decorators say of this class itself; what they say of classes above it is theirs."""
+    declared: _Declared = vars(decorated).get(_MARK, _Declared())
+    return declared
+
+
+def _key(decorated: Any) -> str:
+    if isinstance(decorated, ConversionDeclaration):
+        return f"function {decorated.name}"
+    return f"{decorated.__module__}.{decorated.__qualname__}"
+
+
+def _word(text: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in text).strip("_").lower()
+
+
+# ── as data ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def declared_contexts(*members: Any) -> tuple[dict[str, Any], ...]:
+    """What was declared, or only what these classes and functions declare: for each context what its file would say.
+
+    :class:`SituError` with INT411 for Python functions: only expressions are sent.
+    """
+    chosen = [each for each in _members.values() if not members or any(each.what is member for member in members)]
+    code = [
+        CODE_FROM_CLIENT(None, name=each.what.__qualname__) for each in chosen if isinstance(each.what, FunctionType)
+    ]
+    if code:
+        raise SituError(*code)
+    ids = dict.fromkeys(each.context for each in chosen)
+    return tuple(_file(id, [each for each in chosen if each.context == id]) for id in ids)
+
+
+def _file(id: str, members: list[_Member]) -> dict[str, Any]:
+    result: dict[str, Any] = {"context": id}
+    if id != ROOT:
+        result["extends"] = _parent(id, members)
+    units = {name: kind for each in members for name, kind in each.units.items()}
+    classes = [each for each in members if isinstance(each.what, type)]
+    events = [each for each in classes if each.event or each.declared.maps]
+    names = [each.what.__name__ for each in classes]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"the context {id!r} has two classes of the name {', '.join(sorted(twice))}")
+    sections: dict[str, Any] = {
+        "units": units,
+        "types": {head_of(each.what): struct_of(each.what) for each in classes if each not in events},
+        "events": {head_of(each.what): struct_of(each.what) for each in events},
+        "maps": [_mapped(each.what.__name__, mapping) for each in classes for mapping in each.declared.maps],
+        "rules": _rules(id, members),
+        "functions": {
+            each.name: {"signature": each.signature, **each.body}
+            for member in members
+            for each in member.declared.functions
+        },
+    }
+    return {**result, **{name: section for name, section in sections.items() if section}}
+
+
+def _parent(id: str, members: Iterable[_Member]) -> str:
+    """Whoever says nothing says root; somebody has to say otherwise only once."""
+    said = {each.extends for each in members} - {ROOT}
+    if len(said) > 1:
+        raise ValueError(f"the context {id!r} extends one other, not {' and '.join(sorted(said))}")
+    return said.pop() if said else ROOT
+
+
+def _mapped(own: str, mapping: _Map) -> dict[str, Any]:
+    texts = {"in": f"{own} -> {mapping.name}", "out": f"{mapping.name} -> {own}", "both": f"{mapping.name} <-> {own}"}
+    result: dict[str, Any] = {mapping.direction: texts[mapping.direction]}
+    return {**result, "attributes": dict(mapping.attributes)} if mapping.attributes else result
+
+
+def _rules(id: str, members: list[_Member]) -> Any:
+    """Rules grouped by direction; a flat list where nothing says which, for the loader to find out."""
+    others = [each for each in _members.values() if each.context != id]
+    parameters = {each.name: each.parameter for member in (*others, *members) for each in member.declared.functions}
+    found: list[tuple[str, str]] = []
+    for member in members:
+        for rule in member.declared.rules:
+            pattern = rule.pattern or parameters.get(rule.function, "")
+            if not pattern:
+                near = nearest(rule.function, parameters)
+                raise SituError(UNKNOWN_FUNCTION(None, name=rule.function, context=id, nearest=near))
+            own = {way for each in member.declared.maps for way in _ways(each.direction)}
+            ways = (rule.direction,) if rule.direction else sorted(own, reverse=True) or ("",)
+            found += [(way, f"{pattern} -> {rule.function}") for way in ways]
+    if all(not way for way, _ in found):
+        return [rule for _, rule in found]
+    if any(not way for way, _ in found):
+        every = {way for each in members for mapping in each.declared.maps for way in _ways(mapping.direction)}
+        if len(every) != 1:
+            raise SituError(DIRECTION_MISSING(None, context=id, reason="its mappings go both ways"))
+        found = [(way or next(iter(every)), rule) for way, rule in found]
+    grouped = {way: list(dict.fromkeys(rule for other, rule in found if other == way)) for way in ("out", "in")}
+    return {way: rules for way, rules in grouped.items() if rules}
+
+
+def _ways(direction: str) -> tuple[str, ...]:
+    return ("out", "in") if direction == "both" else (direction,)
