@@ -31,7 +31,8 @@ ABOUT = {
     "sources": "Tables that others keep and that are looked up in. A source is one of `csv`, `parquet` and `sql`. "
     "[How to look up in tables](../howto/look-up-in-tables.md).",
     "contexts": "What values mean to those who are in a context, as differences from root or from another context; one "
-    "context a file. [Contexts](../concepts/contexts.md) explains them.",
+    "context a file. [Contexts](../concepts/contexts.md) explains them; files `contexts/*.xml` are "
+    "[the same in XML](../howto/write-a-context-in-xml-or-python.md).",
     "clients": "Who publishes what, and who asks for what. [How to write a filter](../howto/write-a-filter.md).",
 }
 
@@ -153,6 +154,7 @@ def page() -> str:
 def _places() -> str:
     rows = [[code("situ.yaml"), "read", "the project"]]
     rows += [[code(f"{folder}/*.yaml"), "read", folder] for folder in FOLDERS]
+    rows += [[code("contexts/*.xml"), "read", "contexts in XML"]]
     rows += [[code(file), "later", about] for file, about in LATER_FILES.items()]
     rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
     rows += [[code(f"{OWN_FOLDER}/"), "own", "what runs and editors need; never in git"]]
