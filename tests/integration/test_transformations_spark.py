@@ -1,0 +1,107 @@
+"""Spark as the second judge of transformations: generated contexts and events, many in one query."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from situ.errors import Problems, SituError
+from situ.expr.emit_spark import SparkExpression, emit_spark
+from situ.expr.quote import spark_name
+from situ.expr.runtime import FAILURES
+from situ.expr.tree import Read
+from situ.interpretation.convert import Converter
+from situ.interpretation.in_columns import in_columns
+from situ.interpretation.transformation import Transformation, transformations
+from situ.types.arrow_schema import arrow_type
+from tests.integration.test_expressions_spark import FAILED, same, stored, without_nulls
+from tests.transformations import ENVELOPE, generated_case, laid_out, make_attributes, make_struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+A_QUERY, EVENTS = 25, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A transformation in Spark SQL, events, and what the compiled converter makes of them."""
+
+    seed: int
+    made: Transformation
+    sql: SparkExpression
+    events: list[dict[str, Any]]
+    expected: list[Any]
+
+
+def cases(seeds: range) -> Iterator[Judged]:
+    for seed in seeds:
+        case = generated_case(seed)
+        if case is None:
+            continue
+        names = {event.name for event in case.events}
+        for name, made in transformations(case.context, case.direction, Problems()).items():
+            if name in names:
+                with suppress(SituError):  # what Spark cannot compute exactly it is not asked to
+                    yield judged(seed, made, f"d{seed}_{name}")
+
+
+def judged(seed: int, made: Transformation, column: str) -> Judged:
+    def reader(node: Read) -> str:
+        first = column if node.variable == "data" else node.variable
+        return ".".join(spark_name(name) for name in (first, *node.path))
+
+    dice = random.Random(seed)
+    makes = [make_struct if dice.random() < 0.2 else make_attributes for _ in range(EVENTS)]
+    events = [make(dice, made.source, made.types) for make in makes]
+    converter = Converter(made)
+    return Judged(
+        seed, made, emit_spark(in_columns(made), reader), events, [expected(converter, each) for each in events]
+    )
+
+
+def expected(converter: Converter, data: dict[str, Any]) -> Any:
+    made = converter.transformation
+    try:
+        return without_nulls(stored(laid_out(converter.data(ENVELOPE, data), made.target, made.targets)))
+    except FAILURES:
+        return FAILED
+
+
+def judge(spark: SparkSession, seeds: range) -> int:
+    found = list(cases(seeds))
+    for start in range(0, len(found), A_QUERY):
+        some = found[start : start + A_QUERY]
+        columns: dict[str, pa.Array] = {"n": pa.array(range(EVENTS))}
+        envelope = {name: value for name, value in ENVELOPE.items() if value is not None}
+        columns["event"] = pa.array([envelope] * EVENTS)
+        texts = ["n"]
+        for each in some:
+            name = f"d{each.seed}_{each.made.source.name}"
+            values = [stored(laid_out(data, each.made.source, each.made.types)) for data in each.events]
+            columns[name] = pa.array(values, arrow_type(each.made.source, each.made.types))
+            fails = each.sql.fails or "FALSE"
+            texts.append(f"named_struct('failed', {fails}, 'value', {each.sql.value}) AS {spark_name(name)}")
+        records = spark.createDataFrame(pa.table(columns)).coalesce(1).selectExpr(*texts).toArrow().to_pylist()
+        for record in records:
+            for each in some:
+                answer = record[f"d{each.seed}_{each.made.source.name}"]
+                result = FAILED if answer["failed"] else without_nulls(answer["value"])
+                wanted = each.expected[record["n"]]
+                assert same(result, wanted), (each.seed, each.made.source.name, each.events[record["n"]], each.sql)
+    return len(found)
+
+
+def test_spark_transforms_as_the_generated_functions_do(spark: SparkSession) -> None:
+    assert judge(spark, range(330)) > 300
+
+
+@pytest.mark.soak
+def test_spark_transforms_as_the_generated_functions_do_at_length(spark: SparkSession) -> None:
+    assert judge(spark, range(10_000)) > 9_000
