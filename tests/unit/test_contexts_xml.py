@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from textwrap import dedent
 
@@ -369,6 +370,28 @@ def test_places_of_expressions_are_exact_in_text_and_attributes() -> None:
         _, said = load(small(text))
         locations = [problem.location for problem in said if problem.is_error and problem.location is not None]
         assert place in [(each.line, each.column) for each in locations], [str(each) for each in said]
+
+
+def test_text_behind_a_tag_is_not_taken_for_its_attributes() -> None:
+    document = parse_context_xml("<types><type >e='1'</type></types>", "contexts/us.xml")
+    assert [problem.code.code for problem in document.problems] == ["INT509"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_the_text_it_is_nodes_or_problems_and_nodes_have_their_yaml(seed: int) -> None:
+    chance = random.Random(seed)
+    pieces = ["", "<", ">", "/", '"', "'", "=", "é", "&lt;", "<type>", "</type>", "-->", "]]>", "\0", "\x85", "\u2028"]
+    for _ in range(10):
+        text = chance.choice((US, FRAGMENT))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(text))
+            text = text[:at] + chance.choice(pieces) + text[at + chance.choice((0, 0, 1, 5)) :]
+        document = parse_context_xml(text, "contexts/us.xml")
+        again = parse_yaml(as_yaml(document), "contexts/us.yaml")
+        assert document.root is not None or document.problems
+        if document.root is not None:
+            assert again.root is not None
+            assert to_data(again.root) == to_data(document.root)
 
 
 def test_a_name_is_declared_once() -> None:

@@ -17,7 +17,7 @@ from situ.documents.source import Limits, Source, read_source
 from situ.errors import Location, Problem
 
 _DECLARATION = re.compile(r"""\s*<\?xml\s[^>]*?(?:\bencoding\s*=\s*["']([^"']*)["'][^>]*?)?\?>""")
-_ATTRIBUTE = re.compile(r"""\s+([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
+_ATTRIBUTE = re.compile(r"""\s+([^\s=<>/"']+)\s*=\s*("[^"]*"|'[^']*')""")
 _TAG_END = re.compile(r"\s*/?>")
 _OPEN, _CLOSE = b"<_>", b"</_>"
 """What is read stands between these: so a fragment is as good as a whole document, and no document type can stand."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
 from situ.documents import Document, to_data
 from situ.documents.core_schema import resolve
+
+_UNSEEN = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What can only be written as an escape."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -18,8 +22,14 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    quoted = resolve(text) != text
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+    style = None
+    if _UNSEEN.search(text):
+        style = '"'
+    elif resolve(text) != text:
+        style = "'"
+    elif "\n" in text:
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
