@@ -481,3 +481,21 @@ def test_files_and_projects_that_are_not_there(run: Explaining, tmp_path: Path) 
 def test_root_to_root_gives_the_canonical_form(run: Explaining) -> None:
     ran = run("transform", "--type", "LogInfo", stdin={"more": 1, "address": TO})
     assert (ran.code, ran.data) == (0, {"address": TO})
+
+
+# ── subscriptions in the terms of a context ───────────────────────────────────────────────────────
+
+
+def test_a_subscription_is_explained_by_what_it_asks_of_root_events(run: Explaining) -> None:
+    ran = run("explain", "subscription", "dispatcher/near")
+    assert (ran.code, ran.err) == (0, "")
+    assert "in terms of  us: Update\n" in ran.out
+    assert "On Update and Danger\n  canonical  event.type = 'Update' AND distance < 458.7155963302752 m\n" in ran.out
+    assert "On Danger\n  canonical  distance < 458.7155963302752 m\n" in ran.out
+    explained = run("explain", "subscription", "dispatcher/near", "--json").data
+    assert (explained["context"], explained["wanted"]) == ("us", ["Update"])
+
+
+def test_the_filter_of_a_subscription_is_about_events_of_its_context(run: Explaining) -> None:
+    ran = run("explain", "expression", "dispatcher/near", "--quiet", "--event", "-", stdin={**US, "distance": 499.0})
+    assert (ran.code, ran.out, ran.err) == (0, "TRUE\n", "")

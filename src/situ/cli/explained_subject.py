@@ -19,6 +19,7 @@ from situ.expr.definitions import Function
 from situ.expr.scope import Scope, event_scope
 from situ.subscription import Subscription
 from situ.types.model import Attribute, Struct
+from situ.types.table import Types
 
 _ID = re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9-]+")
 
@@ -37,9 +38,10 @@ def explain_subject(text: str, type: str, raw: Raw | None, deployment: Deploymen
 def _expression(text: str, type: str, raw: Raw | None, deployment: Deployment) -> Explained:
     named = type or (type_of_sample(raw) if raw is not None else "")
     if named:
-        payload = _struct(named, deployment)
-        checked = check(text, _event_scope(payload, deployment))
-        return _over_event(checked, "Expression", payload.name, payload, raw, deployment)
+        types = deployment.types
+        payload = _struct(named, types)
+        checked = check(text, _event_scope(payload, types, deployment))
+        return _over_event(checked, "Expression", payload.name, payload, raw, types)
     scope = _scope(deployment)
     checked = check(text, scope)
     if checked.node is None:
@@ -57,26 +59,27 @@ def _expression(text: str, type: str, raw: Raw | None, deployment: Deployment) -
 
 
 def _filter(subscription: Subscription, type: str, raw: Raw | None, deployment: Deployment) -> Explained:
-    """The filter for one of the subscription's types: the one that is named, or that the sample has, or the first."""
-    types = deployment.types
+    """The filter for one of the subscription's types: the one that is named, or that the sample has, or the first.
+
+    It is in the terms of the subscription's context, and so is the sample.
+    """
+    context = deployment.contexts.get(subscription.context)
+    types = deployment.types if context is None else context.types
     if type:
-        chosen = _struct(type, deployment)
+        chosen = _struct(type, types)
     else:
         sent = types.event(type_of_sample(raw)) if raw is not None else None
-        candidates = [_struct(name, deployment) for name in subscription.types]
+        candidates = [_struct(name, types) for name in subscription.types]
         chosen = next((each for each in candidates if sent in types.subtypes(each)), candidates[0])
     text = subscription.where or "TRUE"
-    checked = check_condition(text, _event_scope(chosen, deployment))
+    checked = check_condition(text, _event_scope(chosen, types, deployment))
     others = [name for name in subscription.types if name != chosen.name]
     over = f"{chosen.name}, one of {', '.join(subscription.types)}" if others else chosen.name
-    return _over_event(checked, f"Filter of {subscription.id}", over, chosen, raw, deployment)
+    return _over_event(checked, f"Filter of {subscription.id}", over, chosen, raw, types)
 
 
-def _over_event(
-    checked: Checked, subject: str, over: str, payload: Struct, raw: Raw | None, deployment: Deployment
-) -> Explained:
+def _over_event(checked: Checked, subject: str, over: str, payload: Struct, raw: Raw | None, types: Types) -> Explained:
     node = checked.tree()
-    types = deployment.types
     sample = None if raw is None else read_sample(raw, payload, types, datetime.now(UTC))
     return explain_expression(
         node,
@@ -118,11 +121,11 @@ def _parameters(function: Function) -> Struct:
     )
 
 
-def _struct(name: str, deployment: Deployment) -> Struct:
-    found = deployment.types.get(name)
+def _struct(name: str, types: Types) -> Struct:
+    found = types.get(name)
     if isinstance(found, Struct):
         return found
-    raise SituError(UNKNOWN_TYPE(name=name, nearest=nearest(name, deployment.types.names)))
+    raise SituError(UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
 
 
 def _scope(deployment: Deployment) -> Scope:
@@ -132,9 +135,9 @@ def _scope(deployment: Deployment) -> Scope:
     return Scope(types=types, units=types.units, functions=deployment.definitions, limits=limits)
 
 
-def _event_scope(payload: Struct, deployment: Deployment) -> Scope:
+def _event_scope(payload: Struct, types: Types, deployment: Deployment) -> Scope:
     limits = deployment.settings.expression_limits
-    return event_scope(payload, types=deployment.types, functions=deployment.definitions, limits=limits)
+    return event_scope(payload, types=types, functions=deployment.definitions, limits=limits)
 
 
 def _without_type(text: str, checked: Checked, deployment: Deployment) -> SituError:

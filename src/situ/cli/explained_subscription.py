@@ -10,6 +10,7 @@ from typing import Any
 
 from situ.catalogue import UNKNOWN_SUBSCRIPTION
 from situ.deployment import Deployment
+from situ.deployment.interpreting import Interpretation
 from situ.errors import SituError, nearest
 from situ.expr.print import print_expression, print_literal
 from situ.subscription import Subscription
@@ -53,6 +54,9 @@ class SubscriptionExplained:
     durable: bool
     where: str
     types: tuple[OnType, ...]
+    """By types of root: in another context these are the ones that become what is subscribed to."""
+    context: str
+    wanted: tuple[str, ...]
     group: str = ""
     sharing: tuple[str, ...] = ()
 
@@ -65,6 +69,8 @@ class SubscriptionExplained:
             "id": self.id,
             "durable": self.durable,
             "where": self.where or None,
+            "context": self.context,
+            "wanted": list(self.wanted),
             "types": [each.as_json() for each in self.types],
             "group": self.group or None,
             "sharing": list(self.sharing),
@@ -78,6 +84,7 @@ def routing_of(deployment: Deployment) -> Routing:
         functions=deployment.definitions,
         subscriptions=deployment.subscriptions,
         limits=deployment.settings.expression_limits,
+        mediator=Interpretation.of(deployment).mediator,
     )
 
 
@@ -93,7 +100,9 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplain
         id=id,
         durable=subscription.durable,
         where=subscription.where,
-        types=tuple(_on_type(subscription, name, routing) for name in subscription.types),
+        types=tuple(_on_type(subscription, name, routing) for name in routing.wanted.meaning.conditions(subscription)),
+        context=subscription.context,
+        wanted=subscription.types,
         group=group,
         sharing=tuple(each for each in sharing if each != id),
     )

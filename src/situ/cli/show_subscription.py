@@ -10,6 +10,7 @@ from rich.text import Text
 
 from situ.cli.explained_subscription import OnType, SubscriptionExplained
 from situ.cli.output import visible
+from situ.interpretation.model import ROOT
 
 _SHOWN = 10
 
@@ -20,6 +21,8 @@ def show_subscription(explained: SubscriptionExplained) -> Iterator[RenderableTy
     yield Text()
     table = _grid()
     table.add_row("written", visible(explained.where) or "every event of these types")
+    if explained.context != ROOT:
+        table.add_row("in terms of", f"{explained.context}: {_some(explained.wanted)}")
     if explained.group:
         table.add_row("group", explained.group)
         table.add_row("shared with", _some(explained.sharing) or "nobody")
