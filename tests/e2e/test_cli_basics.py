@@ -56,6 +56,7 @@ def test_a_group_alone_shows_its_help(situ: Situ, group: str) -> None:
     [
         *("init", "check", "diff", "fmt", "schemas", "types import", "types export"),
         *("explain types", "explain expression", "explain subscription", "explain event"),
+        *("explain context", "explain transform", "transform"),
         *("run", "status", "publish", "subscribe", "replay"),
         *("dead-letters list", "dead-letters show", "dead-letters retry"),
     ],
