@@ -25,6 +25,7 @@ events:
   LogInfo: {address: Address}
   Order: {lines: [Line], note: optional string}
   Seen: {who: string, tag: TagId}
+  Tick: {n: int}
 """,
     "contexts/root.yaml": """\
 context: root
@@ -71,7 +72,9 @@ context: camera
 events:
   Face: {face: string, steps: double yd}
   Badge: {person: string, badge: TagId}
+  Tock: {k: string}
 maps:
+  - out: Tick -> Tock
   - in: Face -> Update
     attributes:
       truck: face
@@ -82,7 +85,9 @@ maps:
     attributes: {who: person, tag: badge}
 rules:
   in: [TagId -> to_tag]
+  out: [Tick -> to_tock]
 functions:
+  to_tock: Tick -> Tock = struct(to_string(value.n) AS k)
   to_tag:
     signature: TagId -> TagId
     lookup: {b: {source: badges, key: {tag: value}}}
@@ -216,7 +221,7 @@ def test_on_the_way_in_and_what_needs_a_table(run: Explaining) -> None:
     ran = run.transform("--in", "-", "--type", "Face", context="camera", stdin=face)
     assert ran.code == 0
     assert ran.out.startswith("camera:Face (camera@1) → Update (root@1)   plan ")
-    assert "distance ← steps   unit yd → m   contexts/camera.yaml:6   as double m × 0.9144 " in ran.out
+    assert "distance ← steps   unit yd → m   contexts/camera.yaml:8   as double m × 0.9144 " in ran.out
     ran = run.transform("--in", "-", "--type", "Badge", context="camera", stdin={"person": "p", "badge": "t1"})
     assert ran.code == 1
     assert "   needs b of the source badges   " in ran.out.splitlines()[0]
@@ -315,6 +320,18 @@ def test_why_finds_attributes_of_either_side_and_parts_of_them(
     assert ran.out.splitlines()[0] == outcome
 
 
+def test_an_event_that_is_converted_as_a_whole(run: Explaining) -> None:
+    ran = run.transform("--out", "-", "--type", "Tick", context="camera", stdin={"n": 3})
+    assert ran.code == 0
+    assert 'the event   Tick   contexts/camera.yaml:18   to_tock    {n: 3} → {k: "3"}\n' in ran.out
+    part = "part of the event, converted by to_tock as a whole"
+    said = {name: run.transform("--out", "Tick", "--why", name, context="camera") for name in ("n", "k", "m")}
+    assert said["n"].out.startswith(f"Tick.n (int) · {part}\n")
+    assert said["k"].out.startswith(f"Tick · {part}\n")
+    assert (said["m"].code, said["m"].out) == (1, "")
+    assert "There is no attribute `m` here.\n  hint: Tock has k, n.\n" in said["m"].err
+
+
 def test_a_filter_is_shown_as_what_it_asks_of_root_events(run: Explaining) -> None:
     ran = run.transform("--out", "update.json", "--filter", "distance > 109 and to.zip = '30834'")
     assert (ran.code, ran.err) == (0, "")
@@ -349,7 +366,7 @@ def test_a_context_shows_what_it_has_who_uses_it_and_what_becomes_of_events(run:
         "advertisements none",
         "subscriptions dispatcher/near",
         "own types Update (hides another), UsAddress, UsLine, UsOrder, UsPosition",
-        "inherited types Address, Danger, High, Line, LogInfo, Order, Position, Seen, TagId",
+        "inherited types Address, Danger, High, Line, LogInfo, Order, Position, Seen, TagId, Tick",
         "Functions",
         "function of from",
         "from_above: High -> UsPosition us contexts/us.yaml:23",
@@ -373,6 +390,7 @@ def test_a_context_shows_what_it_has_who_uses_it_and_what_becomes_of_events(run:
         "LogInfo LogInfo passes",
         "Order us:UsOrder mapped",
         "Seen Seen passes",
+        "Tick Tick passes",
         "Update us:Update mapped",
         "In, to root",
         "event type becomes",
@@ -380,6 +398,7 @@ def test_a_context_shows_what_it_has_who_uses_it_and_what_becomes_of_events(run:
         "LogInfo LogInfo passes",
         "Order Order passes",
         "Seen Seen passes",
+        "Tick Tick passes",
         "Update – not available: it has no mapping, and another type has that name there",
         "UsOrder – not available: it has no mapping, and it is not known there",
     ]

@@ -134,15 +134,17 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
 def _at(wanted: str, explained: TransformExplained) -> list[tuple[PlaceExplained, str]]:
     """The rows about an attribute, with the path in the source: its own, those below, or the one it is part of."""
     rows = explained.places
-    for path_of in (_target, _source):
+    both = (explained.way.target, explained.way.source)
+    names = {attribute.name for struct in both for attribute in struct.attributes}
+    for path_of in (_target, _source) if re.split(r"[.\[]", wanted)[0] in names else ():
         exact = [(each, each.source) for each in rows if path_of(each) == wanted]
         below = [(each, each.source) for each in rows if path_of(each).startswith((f"{wanted}.", f"{wanted}["))]
         if exact or below:
             return exact or below
-        above = [each for each in rows if _is_above(path_of(each), wanted) and each.source]
+        above = [each for each in rows if _is_above(path_of(each), wanted) and (each.source or each.by == "rule")]
         if above:
             return [(each, f"{each.source}{wanted[len(path_of(each)) :]}") for each in above]
-    known = sorted({each.target for each in rows} | {each.source for each in rows} - {""})
+    known = sorted((names | {each.target for each in rows} | {each.source for each in rows}) - {""})
     instead = f"{explained.way.target.name} has {', '.join(known)}."
     raise Stop(Exit.NO, UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead))
 
@@ -156,14 +158,14 @@ def _source(each: PlaceExplained) -> str:
 
 
 def _is_above(path: str, wanted: str) -> bool:
-    return bool(path) and wanted.startswith((f"{path}.", f"{path}["))
+    return not path or wanted.startswith((f"{path}.", f"{path}["))
 
 
 def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: bool) -> PlaceCandidates:
     path = place.path
     rules = candidates.at(place)
     if part:
-        outcome = f"part of {each.target}, {_outcome(each)} as a whole"
+        outcome = f"part of {each.target or 'the event'}, {_outcome(each)} as a whole"
     else:
         outcome = f"converted by {place.rule.function}" if place.rule is not None else _outcome(each)
     if each.by == "rule" and str(path) != each.source:
