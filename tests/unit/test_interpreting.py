@@ -11,6 +11,7 @@ import pytest
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import encode_rows
 from situ.event.row import OUTBOUND, Bad, Origin, Row
+from situ.host.replaying import Replay
 from situ.interpretation.convert import Converter
 from situ.project.check import check_folder
 from tests.project_files import write
@@ -111,6 +112,16 @@ def test_what_was_compiled_serves_the_next_deployment(tmp_path: Path) -> None:
     assert again is not None
     second = compile_plan(again, first)
     assert second.interpretation._converters is first.interpretation._converters
+
+
+def test_replay_tells_in_the_terms_of_each(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, 1)
+    replay = Replay(plan)
+    rows = [level({"tank": "t", "depth": 9.144})]
+    replay.add(rows[0], encode_rows(rows)[0])
+    [delivery] = replay.finish()
+    assert delivery.subscription == "us-0/all"
+    assert json.loads(delivery.line)["data"]["depth"] == pytest.approx(10.0)
 
 
 LOOKS_UP = """

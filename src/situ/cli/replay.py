@@ -120,8 +120,8 @@ def _replay_files(
 
     deployment = opened.deployment
     _check(subscriptions, deployment)
-    routing = wanted_only(deployment, subscriptions)
-    for some in replay_files(files, deployment, routing, start=since, end=until, report=report):
+    plan = wanted_only(deployment, subscriptions)
+    for some in replay_files(files, plan, start=since, end=until, report=report):
         deliveries.add(some)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -24,14 +24,13 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import MALFORMED_LINE
 from situ.deployment import Deployment
+from situ.deployment.plan import Plan, compile_plan
 from situ.event.instants import microseconds
-from situ.event.intake import Intake
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import join_lines, position, split_lines
 from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
 from situ.settings import Settings
-from situ.subscription.routing import Routing, compile_routing
 
 Progress = Callable[[str, int, int], None]
 
@@ -56,25 +55,20 @@ async def span(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, in
     return max(await bus.find(stream, begin), state.first), last
 
 
-def wanted_only(deployment: Deployment, subscriptions: Sequence[str]) -> Routing:
-    """The routing for these subscriptions of a deployment, or for all if none is named."""
+def wanted_only(deployment: Deployment, subscriptions: Sequence[str]) -> Plan:
+    """The plan for these subscriptions of a deployment, or for all if none is named."""
     chosen = {
         id: each for id, each in deployment.subscriptions.items() if not subscriptions or id in set(subscriptions)
     }
-    return compile_routing(
-        types=deployment.types,
-        functions=deployment.definitions,
-        subscriptions=chosen,
-        limits=deployment.settings.expression_limits,
-    )
+    return compile_plan(replace(deployment, subscriptions=chosen))
 
 
 async def replay_here(
-    bus: Bus, routing: Routing, first: int, last: int, progress: Progress | None = None
+    bus: Bus, plan: Plan, first: int, last: int, progress: Progress | None = None
 ) -> AsyncIterator[list[Delivery]]:
     """The deliveries of these messages of the root log, in the order of the log."""
     stream = Names(bus.zone).root_stream
-    replay = Replay(routing)
+    replay = Replay(plan)
     async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
         async for message in messages:
             for place, line in enumerate(split_lines(message.body)):
@@ -89,9 +83,9 @@ async def replay_here(
 class Replay:
     """Routes lines of a log, many at a time. In a log a client's events are in order, in files they need not be."""
 
-    def __init__(self, routing: Routing, *, ordered: bool = True) -> None:
+    def __init__(self, plan: Plan, *, ordered: bool = True) -> None:
         self.events = 0
-        self._routing = routing
+        self._plan = plan
         self._ordered = ordered
         self._highest: dict[tuple[str, int], int] = {}
         self._seen: OrderedDict[tuple[str, int, int], None] = OrderedDict()
@@ -125,29 +119,31 @@ class Replay:
         rows, texts = self._rows, self._texts
         self._rows, self._texts = [], []
         self.events += len(rows)
-        routed, groups = self._routing.route(rows), self._routing.groups
+        plan = self._plan
+        worded = plan.interpretation.worded(rows, texts, plan.routing.route(rows), plan.routing)
         found = [
-            (index, subscription)
-            for index, group in routed.durable
-            for subscription in groups[group].subscriptions
+            (index, subscription, line)
+            for index, group, line in worded.durable
+            for subscription in plan.routing.groups[group].subscriptions
             if not subscription.startswith(f"{rows[index].client}/")
         ]
-        found += [(index, f"{client}/{name}") for index, client, names in routed.live for name in names.split(",")]
+        found += [
+            (index, f"{client}/{name}", line) for index, client, names, line in worded.live for name in names.split(",")
+        ]
         found.sort(key=lambda each: each[0])
-        return [Delivery(subscription, texts[index]) for index, subscription in found]
+        return [Delivery(subscription, line) for _, subscription, line in found]
 
 
 def replay_files(
     folder: Path,
-    deployment: Deployment,
-    routing: Routing,
+    plan: Plan,
     *,
     start: datetime | None = None,
     end: datetime | None = None,
     report: Report,
 ) -> Iterator[list[Delivery]]:
     """The deliveries of events in files: lines of a root log, or CloudEvents as clients write them."""
-    replay, reader = Replay(routing, ordered=False), FileReader(deployment)
+    replay, reader = Replay(plan, ordered=False), FileReader(plan)
     for lines in read_files(folder, start=start, end=end, report=report):
         for line in lines:
             row = reader.read(line, report)
@@ -161,14 +157,8 @@ def replay_files(
 class FileReader:
     """Lines of files → rows. What clients wrote has no key yet: it is numbered as it comes, by source."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        settings = deployment.settings
-        self._intake = Intake(
-            deployment.types,
-            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
-            ahead=settings.limits.ahead,
-            limit=settings.limits.event,
-        )
+    def __init__(self, plan: Plan) -> None:
+        self._interpretation = plan.interpretation
         self._number = 0
 
     def read(self, line: bytes, report: Report) -> Row | None:
@@ -181,7 +171,7 @@ class FileReader:
         at = event_time(line)
         received = 0 if at is None or at.tzinfo is None else microseconds(at)
         origin = Origin(client="file", incarnation=1, seq=self._number, received=received, pos=position(self._number))
-        row = self._intake.decode(join_lines([line]), origin)[0]
+        row = self._interpretation.decode(join_lines([line]), origin)[0]
         if isinstance(row, Row):
             return row
         code, _, message, _ = row.errors[0]

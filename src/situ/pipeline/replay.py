@@ -15,6 +15,7 @@ from situ.bus.address import Address
 from situ.deployment.plan import Plan
 from situ.event.lines import decode_line
 from situ.event.row import Row
+from situ.pipeline.interpret import word
 from situ.pipeline.plans import load_plan
 from situ.pipeline.route import route
 from situ.pipeline.source import BusSource
@@ -68,13 +69,13 @@ def _deliveries(address: Address, version: int) -> Callable[[Iterable[pa.RecordB
 
 
 def _wanted(rows: list[Row], lines: list[bytes], plan: Plan) -> Iterator[tuple[str, Row, bytes]]:
-    """Each event with each subscription it is for; nobody is sent what they sent."""
-    routed, groups = route(rows, plan), plan.routing.groups
-    for index, group in routed.durable:
+    """Each event, in its terms, with each subscription it is for; nobody is sent what they sent."""
+    worded, groups = word(rows, lines, route(rows, plan), plan), plan.routing.groups
+    for index, group, line in worded.durable:
         row = rows[index]
         for subscription in groups[group].subscriptions:
             if subscription.partition("/")[0] != row.client:
-                yield subscription, row, lines[index]
-    for index, client, names in routed.live:
+                yield subscription, row, line
+    for index, client, names, line in worded.live:
         for name in names.split(","):
-            yield f"{client}/{name}", rows[index], lines[index]
+            yield f"{client}/{name}", rows[index], line
