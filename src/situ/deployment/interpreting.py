@@ -122,7 +122,8 @@ class Interpretation:
 
     def advertised(self, each: Advertisement) -> Advertisement:
         """An advertisement in root's terms. One whose type has no way there stays as it is: so do its events."""
-        context = self.contexts.get(self.context_of(each.client))
+        name = self.context_of(each.client)
+        context = self.contexts.get(name) if name != ROOT else None
         way = None if context is None else self._ways_of(context, Direction.IN).get(each.type)
         return each if way is None else replace(each, type=way.target.name)
 
@@ -263,7 +264,7 @@ def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str
 def check_executed(contexts: Contexts, problems: Problems) -> None:
     """Warn of functions that engines do not execute."""
     for context in contexts:
-        if context.id in contexts.faulty:
+        if context.id in contexts.faulty or context.id == ROOT:
             continue
         for direction in Direction:
             for way in transformations(context, direction, Problems()).values():
