@@ -123,8 +123,9 @@ class HostedSpark:
             # The counts are those of the run, over all restarts of the query.
             engine.totals = self._totals
             self._engine = engine
-            engine.start()
+            # Before it starts: from then on its batches say themselves how far it is.
             self._reached = max(self._reached, self._last_offset(), key=lambda each: each.seq)
+            engine.start()
 
     def _last_offset(self) -> Offset:
         """How far the query is by what it wrote down: if nothing is new since then, no batch will say it."""
