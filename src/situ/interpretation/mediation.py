@@ -19,7 +19,7 @@ from situ.expr.scope import Definition, Scope, event_scope
 from situ.expr.simplify import simplify
 from situ.expr.substitute import substitute
 from situ.expr.syntax import DEFAULT_LIMITS, Limits, locate_in
-from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
+from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.model import Context
 from situ.interpretation.transformation import Transformation
@@ -153,11 +153,6 @@ class _Filter:
         """With the expressions that make them in place of the attributes."""
         named = _named(self.node, way.target.name)
         return substitute(named, {DATA: way.node}, self._scope, reach=_part)
-
-
-def reads_beyond(node: Node) -> bool:
-    """Whether a condition needs more than the event: a row of a table, say."""
-    return any(isinstance(each, Read) and each.variable not in (EVENT, DATA) for each in walk(node))
 
 
 def _named(node: Node, type: str) -> Node:
