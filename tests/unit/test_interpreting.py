@@ -124,9 +124,9 @@ def test_replay_tells_in_the_terms_of_each(tmp_path: Path) -> None:
     assert json.loads(delivery.line)["data"]["depth"] == pytest.approx(10.0)
 
 
-LOOKS_UP = """
+RUNS_PYTHON = """
 version: 1
-context: tables
+context: guessed
 extends: root
 events:
   Level: {tank: string, depth: double m, inverse: optional double}
@@ -135,12 +135,7 @@ maps:
 rules:
   out: [Level.tank -> to_name]
 functions:
-  to_name: {signature: string -> string, lookup: {t: {source: tanks, key: {id: value}}}, value: t.name}
-"""
-TANKS = """
-version: 1
-pull:
-  tanks: {csv: tanks.csv, columns: {id: string, name: string}, key: [id]}
+  to_name: {signature: string -> string, python: guess}
 """
 
 
@@ -148,9 +143,8 @@ def test_functions_that_are_not_executed_are_said_to_be(tmp_path: Path) -> None:
     files = {
         "situ.yaml": "version: 1\nname: plant\n",
         "types/all.yaml": TYPES,
-        "contexts/tables.yaml": LOOKS_UP,
-        "sources/tanks.yaml": TANKS,
-        "clients/all.yaml": "version: 1\nclients:\n  desk: {context: tables, subscriptions: {all: {types: [Level]}}}\n",
+        "contexts/guessed.yaml": RUNS_PYTHON,
+        "clients/all.yaml": "version: 1\nclients: {desk: {context: guessed, subscriptions: {all: {types: [Level]}}}}\n",
     }
     write(tmp_path, files)
     checked = check_folder(tmp_path)

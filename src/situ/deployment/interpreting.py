@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from situ.catalogue import NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
+from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
@@ -27,7 +28,9 @@ from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import mediate
 from situ.interpretation.model import ROOT, Context, Direction, Lookup
+from situ.interpretation.rows import with_rows
 from situ.interpretation.transformation import Transformation, transformations
+from situ.sources.table import Keyed
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.subscription.reading import read_envelope
 from situ.subscription.routing import Routed, Routing
@@ -62,6 +65,8 @@ class Interpretation:
     extra: _Extra
     ahead: timedelta
     size: int
+    rows: Rows = field(default_factory=Rows)
+    """The tables in use, which the engine changes between two batches or messages."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
     _intakes: dict[str, Intake] = field(default_factory=dict)
@@ -193,6 +198,11 @@ class Interpretation:
             outbound,
             self.functions,
             self.limits,
+            nodes={
+                name: with_rows(way.node, way.externals, self.rows.finders(way))
+                for name, way in outbound.items()
+                if way.externals
+            },
         )
 
     # ── ways ──
@@ -200,9 +210,9 @@ class Interpretation:
     def _converted(self, way: Converter, row: Row) -> Row | Bad:
         """The row in the terms of the other side; it is changed."""
         made = way.transformation
-        if made.externals:
-            return _bad(row, not_executed(made, NOT_EXECUTED))
-        envelope = read_envelope(row) if made.reads_envelope else _NOTHING
+        if made.externals and (refused := list(not_executed(made, NOT_EXECUTED))):
+            return _bad(row, refused)
+        envelope = read_envelope(row) if made.externals or made.reads_envelope else _NOTHING
         try:
             text = way.text(envelope, row.data)
         except FAILURES:
@@ -215,8 +225,14 @@ class Interpretation:
         if key not in self._converters:
             found = self.contexts.get(context)
             way = None if found is None else self._ways_of(found, direction).get(type)
-            self._converters[key] = None if way is None else Converter(way)
+            self._converters[key] = None if way is None else Converter(way, self.rows.finders(way))
         return self._converters[key]
+
+    @property
+    def keyed(self) -> Mapping[str, set[Keyed]]:
+        """Which tables events are looked up in, and by which columns."""
+        contexts = [each for each in self.contexts if each.id != ROOT and each.id not in self.contexts.faulty]
+        return keyed(way for each in contexts for to in Direction for way in self._ways_of(each, to).values())
 
     def _ways_of(self, context: Context, direction: Direction) -> Mapping[str, Transformation]:
         key = (context.id, direction)
@@ -272,12 +288,11 @@ def check_executed(contexts: Contexts, problems: Problems) -> None:
 
 
 def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
-    """What the tables, the memory or the Python that a transformation needs keeps engines from doing."""
+    """What a transformation needs and engines do not do: remember, and run Python."""
     found: dict[str, str] = {}
     for each in way.externals.values():
-        of = each.of
-        what = "runs Python" if of is None else "looks up in a table" if isinstance(of, Lookup) else "remembers events"
-        found.setdefault(each.function.name, what)
+        if not isinstance(each.of, Lookup):
+            found.setdefault(each.function.name, "runs Python" if each.of is None else "remembers events")
     for function, what in found.items():
         yield code(type=way.source.name, context=way.context, function=function, what=what)
 

@@ -22,6 +22,7 @@ from situ.edge.decode import decode
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
 from situ.edge.interpret import interpret
+from situ.edge.looking_up import EdgeTables
 from situ.edge.root_log import dead_letters, place, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
@@ -58,6 +59,7 @@ class EdgeEngine:
         self._router = router
         self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
         self._dispatcher = Dispatcher(bus, self._cursor)
+        self._tables = EdgeTables(folder or Path())
         self._plan: Plan | None = None
         self._offered: Deployment | None = None
         self._reported = 0
@@ -98,11 +100,12 @@ class EdgeEngine:
         self._failed = loop.create_future()
         deployment = await fetch_deployment(self._bus)
         self._plan = await asyncio.to_thread(compile_plan, deployment)
+        await self._tables.adopt(self._plan)
         await self._dispatcher.recover(self._plan)
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
-        for work in (self._route_on(), self._follow(), self._save()):
+        for work in (self._route_on(), self._follow(), self._save(), self._tables.refresh_on()):
             task = loop.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -129,6 +132,7 @@ class EdgeEngine:
     async def _end_work(self) -> None:
         await end(self._tasks)
         self._tasks = []
+        self._tables.close()
         await self._stack.aclose()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -228,7 +232,9 @@ class EdgeEngine:
             deployment = self._offered
             if deployment is None or deployment.version != current.version:
                 deployment = await fetch_deployment(self._bus, current.version)
-            self._plan = await asyncio.to_thread(compile_plan, deployment, plan)
+            following = await asyncio.to_thread(compile_plan, deployment, plan)
+            await self._tables.adopt(following)
+            self._plan = following
             # What was taken before is worked to its end by the plan it was taken with.
             self._logged.put_nowait(current.version)
 

@@ -154,7 +154,9 @@ class HostedSpark:
             log=self._folder / SPARK_LOG,
         )
         self._close = session.stop
-        return lambda: SparkEngine(session, self._address, settings, self._checkpoints, on_batch=self._on_batch)
+        return lambda: SparkEngine(
+            session, self._address, settings, self._checkpoints, folder=self._folder, on_batch=self._on_batch
+        )
 
     def _stop(self) -> None:
         with self._turn:  # a start under way, which cannot be broken off, comes to its end first

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
 from situ.errors import Problem, SituError, nearest
@@ -38,10 +39,12 @@ def mediate(
     outbound: Mapping[str, Transformation],
     functions: Mapping[str, Definition],
     limits: Limits = DEFAULT_LIMITS,
+    nodes: Mapping[str, Node] = MappingProxyType({}),
 ) -> Mapping[str, Node]:
     """Root event type → the condition on its events under which the subscription wants them.
 
-    ``outbound`` are the ways out of root into the context. A condition holds for events of just this type, those of
+    ``outbound`` are the ways out of root into the context; ``nodes`` their expressions where the host has put in how it
+    finds rows of tables. A condition holds for events of just this type, those of
     its subtypes have their own. :class:`SituError` if a type of the subscription is never delivered, or its filter
     cannot be used.
     """
@@ -63,7 +66,7 @@ def mediate(
             problems.extend(error.problems)
             continue
         for way in ways:
-            condition = filter_.on(way, context.root.types)
+            condition = filter_.on(way, context.root.types, nodes.get(way.source.name))
             known = found.get(way.source.name)
             found[way.source.name] = condition if known is None else simplify(_either(known, condition))
     if problems:
@@ -141,18 +144,18 @@ class _Filter:
                 )
             self.node = checked.node
 
-    def on(self, way: Transformation, types: Types) -> Node:
+    def on(self, way: Transformation, types: Types, node: Node | None = None) -> Node:
         """What it asks of the source of this way."""
-        condition = simplify(self.substituted(way))
+        condition = simplify(self.substituted(way, node))
         if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
             return condition
         just = Compare("=", Read(EVENT, (_TYPE,), STRING), Literal(way.source.name, STRING))
         return simplify(And((just, condition)))
 
-    def substituted(self, way: Transformation) -> Node:
+    def substituted(self, way: Transformation, node: Node | None = None) -> Node:
         """With the expressions that make them in place of the attributes."""
         named = _named(self.node, way.target.name)
-        return substitute(named, {DATA: way.node}, self._scope, reach=_part)
+        return substitute(named, {DATA: way.node if node is None else node}, self._scope, reach=_part)
 
 
 def _named(node: Node, type: str) -> Node:

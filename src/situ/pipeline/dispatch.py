@@ -22,6 +22,8 @@ from situ.pipeline import frames
 from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
 from situ.pipeline.interpret import interpret, word
+from situ.pipeline.looking_up import use_tables
+from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import load_plan
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
@@ -30,12 +32,14 @@ from situ.pipeline.stamp import stamp
 
 
 def dispatching(
-    address: Address, version: int, clock: int, stored: Collection[str]
+    address: Address, offset: Offset, stored: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark maps over the rows of a batch that runs with this version, at this time."""
+    """The function that Spark maps over the rows of the batch with this offset."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield dispatched(address, Dispatch(load_plan(address, version), clock), frames.rows_of(batches), stored)
+        plan = load_plan(address, offset.version)
+        use_tables(plan, address, offset.tables)
+        yield dispatched(address, Dispatch(plan, offset.clock), frames.rows_of(batches), stored)
 
     return run
 

@@ -72,6 +72,7 @@ class SparkEngine:
         settings: Settings,
         checkpoints: Path,
         *,
+        folder: Path = Path(),
         partitions: int | None = None,
         fused: bool = True,
         on_batch: Callable[[Batch], None] = lambda batch: None,
@@ -80,6 +81,7 @@ class SparkEngine:
         self._session = session
         self._address = address
         self._settings = settings
+        self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
         self._carries = CarryStore(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
@@ -108,6 +110,7 @@ class SparkEngine:
             .option("content", "counts" if self._fused else "rows")
             .option("checkpoint", str(self._checkpoint))
             .option("partitions", str(self._partitions))
+            .option("folder", str(self._folder))
             .option("maxEvents", str(settings.spark.max_events))
             .load()
         )
@@ -201,7 +204,7 @@ class SparkEngine:
 
     def _publish(self, frame: DataFrame, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
         if not self._fused:
-            stages = dispatching(self._address, offset.version, offset.clock, carry.stored)
+            stages = dispatching(self._address, offset, carry.stored)
             frame = frame.mapInArrow(stages, frames.schema("counts"))
         return tuple(decode_counts(row.counts for row in frame.collect()))
 

@@ -35,6 +35,7 @@ from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
 from situ.pipeline.dispatch import Dispatch, dispatched
+from situ.pipeline.looking_up import PlannedTables, use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.sink import BusWriter
@@ -56,6 +57,8 @@ class Settings:
     checkpoint: Path | None
     partitions: int
     max_events: int
+    folder: Path = Path()
+    """Of the project: where the files of its tables are."""
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> Settings:
@@ -67,6 +70,7 @@ class Settings:
             checkpoint=Path(checkpoint) if checkpoint else None,
             partitions=int(options.get("partitions", "2")),
             max_events=int(options.get("maxEvents", "200000")),
+            folder=Path(options.get("folder", ".")),
         )
 
     @property
@@ -89,6 +93,7 @@ class Part(InputPartition):
     clock: int = 0
     highest: Highest = field(default_factory=dict)
     stored: frozenset[str] = frozenset()
+    tables: dict[str, str] = field(default_factory=dict)
 
 
 class BusSource(DataSource):
@@ -116,6 +121,7 @@ class BusStreamReader(DataSourceStreamReader):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._tables: PlannedTables | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         settings = self._settings
@@ -137,8 +143,15 @@ class BusStreamReader(DataSourceStreamReader):
             return start
         small = (last - begin.seq) * state.size <= _SMALL * state.messages
         partitions = 1 if small else settings.partitions
-        clock = time.time_ns() // 1000
-        return Offset(seq=max(last, begin.seq), version=version, partitions=partitions, clock=clock).as_json()
+        if self._tables is None:
+            self._tables = PlannedTables(settings.address, settings.folder)
+        return Offset(
+            seq=max(last, begin.seq),
+            version=version,
+            partitions=partitions,
+            clock=time.time_ns() // 1000,
+            tables=self._tables.digests(version),
+        ).as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, stop = Offset.from_json(start), Offset.from_json(end)
@@ -182,12 +195,12 @@ def cut(settings: Settings, first: int, end: Offset) -> list[Part]:
         return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
     carry = CarryStore(settings.checkpoint).load(first - 1) if settings.checkpoint else Carry()
     if end.partitions == 1:
-        return [Part(first, last, (), version, clock, carry.highest, carry.stored)]
+        return [Part(first, last, (), version, clock, carry.highest, carry.stored, end.tables)]
     parts = []
     for number in range(min(end.partitions, SHARDS)):
         shards = range(number, SHARDS, end.partitions)
         subjects = tuple(settings.names.raw("*", shard) for shard in shards)
-        parts.append(Part(first, last, subjects, version, clock, carry.share(shards), carry.stored))
+        parts.append(Part(first, last, subjects, version, clock, carry.share(shards), carry.stored, end.tables))
     return parts
 
 
@@ -200,6 +213,7 @@ def read_part(settings: Settings, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(settings.address, part.version)
+        use_tables(plan, settings.address, part.tables)
         rows = decode(messages, plan, part.highest)
         if settings.content == "rows":
             yield from frames.row_batches(rows, _ROWS)

@@ -65,6 +65,7 @@ def read_envelope(row: Row) -> Mapping[str, Any]:
         "type": row.type,
         "time": instant_at(row.time),
         "confidence": row.confidence,
+        "received": instant_at(row.recv),
     }
 
 

@@ -1,0 +1,56 @@
+"""Rows of tables for whoever converts events: the tables in use now, and functions that find rows in them.
+
+An engine puts tables in use between two batches or two messages, and never within one. What was compiled stays as it
+is: it asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from situ.interpretation.calls import External
+from situ.interpretation.model import Lookup
+from situ.interpretation.rows import Find
+from situ.interpretation.transformation import Transformation
+from situ.sources.table import Keyed, Table
+
+
+class Rows:
+    """The tables in use."""
+
+    __slots__ = ("tables",)
+
+    def __init__(self) -> None:
+        self.tables: Mapping[str, Table] = MappingProxyType({})
+
+    def finders(self, way: Transformation) -> dict[str, Find]:
+        """How the rows that a transformation needs are found, by the names of its variables."""
+        return {name: self._finder(each) for name, each in way.externals.items() if isinstance(each.of, Lookup)}
+
+    def _finder(self, external: External) -> Find:
+        lookup = external.of
+        assert isinstance(lookup, Lookup)
+        source, as_of = lookup.source, lookup.as_of
+        columns = tuple(column for column, _ in external.keys)
+        count = len(columns)
+
+        def find(*values: Any) -> Mapping[str, Any] | None:
+            table = self.tables.get(source)
+            if table is None:
+                raise ValueError(f"the table {source} was not read")
+            return table.index(columns, as_of).find(values[:count], values[count] if as_of else None)
+
+        return find
+
+
+def keyed(ways: Iterable[Transformation]) -> dict[str, set[Keyed]]:
+    """Which tables these transformations look up in, and by which columns."""
+    found: dict[str, set[Keyed]] = {}
+    for way in ways:
+        for each in way.externals.values():
+            if isinstance(each.of, Lookup):
+                columns = tuple(column for column, _ in each.keys)
+                found.setdefault(each.of.source, set()).add((columns, each.of.as_of))
+    return found
