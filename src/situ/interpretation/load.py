@@ -35,6 +35,7 @@ from situ.expr.scope import Scope
 from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.interpretation.contexts import Contexts, conversions_of
 from situ.interpretation.declare import ContextText, declare_contexts
+from situ.interpretation.derive import derived_types
 from situ.interpretation.functions import Sources, define_functions
 from situ.interpretation.json_form import as_file
 from situ.interpretation.mappings import define_mappings
@@ -242,13 +243,18 @@ class _Loading:
         defined = define_functions(text, context, scope, self._sources, found.faults, problems)
         context = replace(context, functions=MappingProxyType({**context.functions, **defined.functions}))
         found.faulty |= defined.faulty
-        mapped = define_mappings(text.maps, context, scope, found.faults, problems)
-        self.lost |= mapped.lost
-        context = replace(context, mappings=mapped.mappings)
-        rules = define_rules(text, context, found.faults, found.faulty, problems)
-        context = replace(context, rules=rules)
+        if context.derives:
+            drafted = self._with_rules(text, context, found, Problems())
+            context = replace(context, types=derived_types(drafted))
+        context = self._with_rules(text, context, found, problems)
         self.defined[context.id] = context
         self._found[context.id] = found
+
+    def _with_rules(self, text: ContextText, context: Context, found: _Found, problems: Problems) -> Context:
+        mapped = define_mappings(text.maps, context, self._scope(context.types), found.faults, problems)
+        self.lost |= mapped.lost
+        context = replace(context, mappings=mapped.mappings)
+        return replace(context, rules=define_rules(text, context, found.faults, found.faulty, problems))
 
 
 # ── what follows from what ────────────────────────────────────────────────────────────────────────

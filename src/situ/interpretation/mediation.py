@@ -149,7 +149,7 @@ class _Filter:
         condition = simplify(self.substituted(way, node))
         if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
             return condition
-        just = Compare("=", Read(EVENT, (_TYPE,), STRING), Literal(way.source.name, STRING))
+        just = Compare("=", Read(EVENT, (_TYPE,), STRING, optional=(False, False)), Literal(way.source.name, STRING))
         return simplify(And((just, condition)))
 
     def substituted(self, way: Transformation, node: Node | None = None) -> Node:

@@ -275,6 +275,15 @@ class Context:
     def name(self) -> str:
         return f"{self.id}@{self.version}"
 
+    @property
+    def derives(self) -> bool:
+        """Whether it, or one that it extends, derives types."""
+        return any(each.derive for each in self.chain)
+
+    def declares(self, name: str) -> bool:
+        """Whether it, or one between it and root, declares a type of this name."""
+        return any(name in each.own for each in self.chain)
+
     def types_of(self, direction: Direction) -> Types:
         """What the names of source types, and in patterns, mean in this direction."""
         return self.types if direction is Direction.IN else self.root.types

@@ -17,7 +17,6 @@ from situ.errors import Problems, SituError
 from situ.expr.print import print_expression
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.calls import External
-from situ.interpretation.derive import derived
 from situ.interpretation.mapped import event_steps
 from situ.interpretation.model import Context, Direction, Lookup, MappedTo, Pattern, State
 from situ.interpretation.patterns import Traversal
@@ -156,18 +155,15 @@ class _Compiling:
     def _unmapped(self, event: Struct, problems: Problems) -> Transformation | None:
         """Passes under its own type if both sides see the same and no rule changes what an attribute is.
 
-        In a context that derives types, what rules change becomes a type of its own name that has what they give, and
+        In a context that derives types, what rules change became a type of its own name that has what they give, and
         on the way in that one becomes the original again.
         """
-        if self.targets.event(event.name) != event:
+        source, target = event, self.targets.event(event.name)
+        derived = self.context.derives and not self.context.declares(event.name)
+        if target is None or (target != source and not derived):
             other = "another type has that name there" if self.targets.get(event.name) else "it is not known there"
             self._not_available(event, f"it has no mapping, and {other}", problems)
             return None
-        source, target = event, event
-        if self.context.derive and self.direction is Direction.OUT:
-            target = derived(event, self.context, self.rules)
-        elif self.context.derive:
-            source = derived(event, self.context, Rules.of(self.context, Direction.OUT))
         found = Verification(source=source, target=target)
         made = self._made(found, None)
         if made is None:
