@@ -83,7 +83,7 @@ def test_events_of_a_derived_type_come_in(tmp_path: Path) -> None:
 
 def test_a_subscription_in_derived_terms_gets_subtypes_too(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    small = {"where": {"south": 48.0, "north": 48.1}, "text": "s"}
+    small = {"where": {"south": 48.0, "north": 48.05}, "text": "s"}
     large = {"where": REGION, "text": "l"}
     rows = [event("Alert", small), event("Alert", large), event("FireAlert", {**large, "burning": [REGION]})]
     worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
