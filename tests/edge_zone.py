@@ -57,7 +57,7 @@ class EdgeZone:
         if not self.spark:
             self.engine = EdgeEngine(self.bus, self.folder)
             await self.engine.start()
-        self.router = Router(self.bus, self.registry, engine=self.engine)
+        self.router = Router(self.bus, self.registry, folder=self.folder, engine=self.engine)
         await self.router.start()
 
     async def stop(self) -> None:

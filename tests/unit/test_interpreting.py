@@ -124,9 +124,9 @@ def test_replay_tells_in_the_terms_of_each(tmp_path: Path) -> None:
     assert json.loads(delivery.line)["data"]["depth"] == pytest.approx(10.0)
 
 
-RUNS_PYTHON = """
+REMEMBERS = """
 version: 1
-context: guessed
+context: remembering
 extends: root
 events:
   Level: {tank: string, depth: double m, inverse: optional double}
@@ -135,7 +135,11 @@ maps:
 rules:
   out: [Level.tank -> to_name]
 functions:
-  to_name: {signature: string -> string, python: guess}
+  to_name:
+    signature: string -> string
+    key: value
+    state: {last: {event: Level, key: tank, keep: {other: tank}, ttl: 1 h, max_keys: 10}}
+    expr: value || last.other
 """
 
 
@@ -143,8 +147,8 @@ def test_functions_that_are_not_executed_are_said_to_be(tmp_path: Path) -> None:
     files = {
         "situ.yaml": "version: 1\nname: plant\n",
         "types/all.yaml": TYPES,
-        "contexts/guessed.yaml": RUNS_PYTHON,
-        "clients/all.yaml": "version: 1\nclients: {desk: {context: guessed, subscriptions: {all: {types: [Level]}}}}\n",
+        "contexts/remembering.yaml": REMEMBERS,
+        "clients/all.yaml": "clients: {desk: {context: remembering, subscriptions: {all: {types: [Level]}}}}\n",
     }
     write(tmp_path, files)
     checked = check_folder(tmp_path)

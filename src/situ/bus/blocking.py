@@ -195,6 +195,9 @@ class BlockingBus:
     def get_object(self, bucket: str, name: str) -> bytes | None:
         return self._call(self._bus.get_object(bucket, name))
 
+    def remove_object(self, bucket: str, name: str) -> None:
+        self._call(self._bus.remove_object(bucket, name))
+
     # ── ending ──
 
     def close(self) -> None:

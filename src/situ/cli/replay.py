@@ -120,7 +120,7 @@ def _replay_files(
 
     deployment = opened.deployment
     _check(subscriptions, deployment)
-    plan = wanted_only(deployment, subscriptions)
+    plan = wanted_only(deployment, subscriptions, opened.path)
     for some in replay_files(files, plan, start=since, end=until, report=report):
         deliveries.add(some)
 
@@ -145,21 +145,24 @@ async def _replay(
         if first > last:
             return
         found = (
-            _on_spark(opened, deployment.version, first, last)
+            _on_spark(opened, deployment, subscriptions, first, last)
             if engine == "spark"
-            else replay_here(bus, wanted_only(deployment, subscriptions), first, last, advance)
+            else replay_here(bus, wanted_only(deployment, subscriptions, opened.path), first, last, advance)
         )
         async for some in found:
             deliveries.add([each for each in some if not subscriptions or each.subscription in subscriptions])
 
 
-def _on_spark(opened: Opened, version: int, first: int, last: int) -> AsyncIterator[list[Delivery]]:
+def _on_spark(
+    opened: Opened, deployment: Deployment, subscriptions: tuple[str, ...], first: int, last: int
+) -> AsyncIterator[list[Delivery]]:
     from situ.bus.address import resolve_address
-    from situ.host.replaying import replay_on_spark
+    from situ.host.replaying import replay_on_spark, tables_for
 
     settings = opened.deployment.settings
     address = resolve_address(opened.path, settings)
-    return replay_on_spark(opened.path, settings, address, version, first, last)
+    tables = tables_for(deployment, subscriptions, opened.path)
+    return replay_on_spark(opened.path, settings, address, deployment.version, first, last, tables)
 
 
 def _check(subscriptions: tuple[str, ...], deployment: Deployment) -> None:

@@ -24,6 +24,7 @@ from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Definition
 from situ.expr.syntax import Limits
+from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import mediate
@@ -70,6 +71,7 @@ class Interpretation:
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
     _intakes: dict[str, Intake] = field(default_factory=dict)
+    _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployment: Deployment, previous: Interpretation | None = None) -> Interpretation:
@@ -198,12 +200,18 @@ class Interpretation:
             outbound,
             self.functions,
             self.limits,
-            nodes={
+            nodes=self._nodes_of(context, outbound),
+        )
+
+    def _nodes_of(self, context: Context, outbound: Mapping[str, Transformation]) -> Mapping[str, Node]:
+        """The expressions that look rows up, by event type: made once, so that equal filters are equal."""
+        if context.id not in self._nodes:
+            self._nodes[context.id] = {
                 name: with_rows(way.node, way.externals, self.rows.finders(way))
                 for name, way in outbound.items()
                 if way.externals
-            },
-        )
+            }
+        return self._nodes[context.id]
 
     # ── ways ──
 
@@ -228,11 +236,18 @@ class Interpretation:
             self._converters[key] = None if way is None else Converter(way, self.rows.finders(way))
         return self._converters[key]
 
-    @property
-    def keyed(self) -> Mapping[str, set[Keyed]]:
-        """Which tables events are looked up in, and by which columns."""
-        contexts = [each for each in self.contexts if each.id != ROOT and each.id not in self.contexts.faulty]
-        return keyed(way for each in contexts for to in Direction for way in self._ways_of(each, to).values())
+    def keyed(self, contexts: Iterable[str] | None = None) -> Mapping[str, set[Keyed]]:
+        """Which tables are looked up in, and by which columns: for all events, or for what leaves to these contexts."""
+        named = None if contexts is None else set(contexts)
+        directions = Direction if named is None else (Direction.OUT,)
+        found = (each for each in self.contexts if each.id not in self.contexts.faulty and _looks_up(each))
+        return keyed(
+            way
+            for each in found
+            if named is None or each.id in named
+            for direction in directions
+            for way in self._ways_of(each, direction).values()
+        )
 
     def _ways_of(self, context: Context, direction: Direction) -> Mapping[str, Transformation]:
         key = (context.id, direction)
@@ -295,6 +310,11 @@ def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
             found.setdefault(each.function.name, "runs Python" if each.of is None else "remembers events")
     for function, what in found.items():
         yield code(type=way.source.name, context=way.context, function=function, what=what)
+
+
+def _looks_up(context: Context) -> bool:
+    """Whether a function that it sees looks up in a table: only then its transformations need be looked at."""
+    return context.id != ROOT and any(each.lookups for above in context.chain for each in above.functions.values())
 
 
 def _bad(row: Row, problems: Iterable[Problem]) -> Bad:

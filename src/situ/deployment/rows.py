@@ -45,7 +45,7 @@ class Rows:
         return find
 
 
-def keyed(ways: Iterable[Transformation]) -> dict[str, set[Keyed]]:
+def keyed(ways: Iterable[Transformation]) -> Mapping[str, set[Keyed]]:
     """Which tables these transformations look up in, and by which columns."""
     found: dict[str, set[Keyed]] = {}
     for way in ways:

@@ -35,6 +35,7 @@ from situ.registry.snapshots import fetch_deployment, watch_deployments
 
 _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
+_TRY_EVERY = 2.0
 _REMEDY = "It goes on from its cursor when it is started again; nothing was lost."
 
 
@@ -61,6 +62,10 @@ class EdgeEngine:
         self._dispatcher = Dispatcher(bus, self._cursor)
         self._tables = EdgeTables(folder or Path())
         self._plan: Plan | None = None
+        self._next: Plan | None = None
+        """What is to be adopted, and waits for its tables."""
+        self._hindered = ""
+        self._adopting = asyncio.Lock()
         self._offered: Deployment | None = None
         self._reported = 0
         self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
@@ -105,7 +110,8 @@ class EdgeEngine:
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
-        for work in (self._route_on(), self._follow(), self._save(), self._tables.refresh_on()):
+        works = (self._route_on(), self._follow(), self._save(), self._tables.refresh_on(), self._try_again())
+        for work in works:
             task = loop.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -132,7 +138,7 @@ class EdgeEngine:
     async def _end_work(self) -> None:
         await end(self._tasks)
         self._tasks = []
-        self._tables.close()
+        await self._tables.close()
         await self._stack.aclose()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -232,11 +238,32 @@ class EdgeEngine:
             deployment = self._offered
             if deployment is None or deployment.version != current.version:
                 deployment = await fetch_deployment(self._bus, current.version)
-            following = await asyncio.to_thread(compile_plan, deployment, plan)
-            await self._tables.adopt(following)
-            self._plan = following
+            self._next = await asyncio.to_thread(compile_plan, deployment, plan)
+            await self._adopt_next()
+
+    async def _adopt_next(self) -> None:
+        """Work with the next plan from here on; if a table that it needs cannot be read, that is tried again."""
+        async with self._adopting:
+            plan, self._next = self._next, None
+            if plan is None:
+                return
+            try:
+                await self._tables.adopt(plan)
+            except SituError as error:
+                if str(error) != self._hindered:
+                    _log.warning("Version %d is not at work yet: %s", plan.version, error)
+                self._hindered = str(error)
+                if self._next is None:
+                    self._next = plan
+                return
+            self._plan, self._hindered = plan, ""
             # What was taken before is worked to its end by the plan it was taken with.
-            self._logged.put_nowait(current.version)
+            self._logged.put_nowait(plan.version)
+
+    async def _try_again(self) -> None:
+        while True:
+            await asyncio.sleep(_TRY_EVERY)
+            await self._adopt_next()
 
 
 def _told(bad: Bad) -> Dead:

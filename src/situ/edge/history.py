@@ -6,8 +6,10 @@ A position here is a place in the root log itself: sequence of a message times 6
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
@@ -19,7 +21,10 @@ from situ.edge.route import route
 from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, join_lines
 from situ.overlay.messages import History, HistoryAck
+from situ.sources import Table
+from situ.sources.table import Keyed
 from situ.subscription.model import Subscription
+from situ.tables import TablesInUse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_EVENTS = 2000
@@ -29,16 +34,21 @@ _KEPT = 64
 
 
 class HistoryReader:
-    """Reads the root log of one zone for its clients."""
+    """Reads the root log of one zone for its clients; what is looked up is looked up in the tables as they are now.
 
-    def __init__(self, bus: Bus) -> None:
+    ``folder`` is the project's, where the files of its tables are.
+    """
+
+    def __init__(self, bus: Bus, folder: Path = Path()) -> None:
         self._bus = bus
+        self._tables = TablesInUse(folder)
         self._stream = Names(bus.zone).root_stream
         self._plans: dict[Subscription, Plan] = {}
 
     async def page(self, asked: History, wanted: Subscription, deployment: Deployment) -> HistoryAck:
         """The next page: it ends when it is full, when reading took long enough, or with the log."""
         plan = self._plan(wanted, deployment)
+        await self._look_up(plan)
         state = await self._bus.state(self._stream)
         seq, skip = divmod(await self._begin(asked, state.first), PLACES)
         seq = max(seq, state.first)
@@ -57,6 +67,24 @@ class HistoryReader:
             if clock() > until and stored.seq < state.last:
                 return _page((stored.seq + 1) * PLACES, found, more=True)
         return _page((max(state.last, seq - 1) + 1) * PLACES, found, more=False)
+
+    async def _look_up(self, plan: Plan) -> None:
+        """Have the tables that a plan needs; SituError if one cannot be used."""
+        deployment, interpretation = plan.deployment, plan.interpretation
+        if deployment.sources:
+            # Those of all contexts: another client may well be in another one, and tables are opened once.
+            keyed = interpretation.keyed()
+            if interpretation.keyed(each.context for each in deployment.subscriptions.values()):
+                interpretation.rows.tables = await asyncio.to_thread(self._read, deployment, keyed)
+
+    def _read(self, deployment: Deployment, keyed: Mapping[str, set[Keyed]]) -> Mapping[str, Table]:
+        self._tables.use(deployment.sources, keyed)
+        self._tables.refresh()
+        return self._tables.snapshot
+
+    def close(self) -> None:
+        """End the connections to databases."""
+        self._tables.close()
 
     async def _begin(self, asked: History, first: int) -> int:
         if asked.after_pos is not None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from situ.deployment.plan import Plan
-from situ.tables import Tables, open_tables
+from situ.sources import Table
+from situ.tables import TablesInUse
 
 _log = logging.getLogger("situ.edge")
 _EVERY = 1.0
@@ -21,40 +23,29 @@ class EdgeTables:
     """The tables of the plan in force."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._tables = TablesInUse(folder)
         self._plan: Plan | None = None
-        self._tables: Tables | None = None
-        self._said: set[str] = set()
 
     async def adopt(self, plan: Plan) -> None:
         """Open what the plan looks up in, unless it is open; SituError if a table cannot be used."""
-        before = self._plan.deployment if self._plan is not None else None
-        keyed = plan.interpretation.keyed
-        same = before is not None and before.sources == plan.deployment.sources
-        if not same or self._tables is None:
-            sources = {name: plan.deployment.sources[name] for name in keyed}
-            opened = await asyncio.to_thread(open_tables, sources, self._folder, keyed=keyed)
-            self.close()
-            self._tables = opened
+        plan.interpretation.rows.tables = await asyncio.to_thread(self._open, plan)
         self._plan = plan
-        plan.interpretation.rows.tables = self._tables.snapshot
 
     async def refresh_on(self) -> None:
         """Look again and again whether tables are newer."""
         while True:
             await asyncio.sleep(_EVERY)
-            tables, plan = self._tables, self._plan
-            if tables is None or plan is None or not tables.snapshot:
+            plan = self._plan
+            if plan is None or not self._tables.snapshot:
                 continue
-            refreshed = await asyncio.to_thread(tables.refresh)
-            if tables is self._tables and plan is self._plan:
-                plan.interpretation.rows.tables = tables.snapshot
-            said = {str(problem) for problem in refreshed.problems}
-            for each in sorted(said - self._said):
-                _log.warning("%s", each)
-            self._said = said
+            for problem in await asyncio.to_thread(self._tables.refresh):
+                _log.warning("%s", problem)
+            if plan is self._plan:
+                plan.interpretation.rows.tables = self._tables.snapshot
 
-    def close(self) -> None:
-        if self._tables is not None:
-            self._tables.close()
-            self._tables = None
+    def _open(self, plan: Plan) -> Mapping[str, Table]:
+        return self._tables.use(plan.deployment.sources, plan.interpretation.keyed())
+
+    async def close(self) -> None:
+        self._plan = None
+        await asyncio.to_thread(self._tables.close)

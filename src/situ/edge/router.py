@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from situ.bus.interface import Bus, Serving
@@ -67,9 +68,20 @@ _PAUSE = 1.0
 
 
 class Router:
-    """One router of one zone. With an engine it is an edge zone, else Spark takes the events from the bus."""
+    """One router of one zone. With an engine it is an edge zone, else Spark takes the events from the bus.
 
-    def __init__(self, bus: Bus, registry: Registry, *, engine: EdgeEngine | None = None, router: str = "r1") -> None:
+    ``folder`` is the project's.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        registry: Registry,
+        *,
+        folder: Path = Path(),
+        engine: EdgeEngine | None = None,
+        router: str = "r1",
+    ) -> None:
         self.router = router
         self.received = 0
         """Messages of clients."""
@@ -86,7 +98,7 @@ class Router:
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
-        self._history = HistoryReader(bus)
+        self._history = HistoryReader(bus, folder)
         self._reading = asyncio.Semaphore(4)
         self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._declared, drains=engine is None)
         self._newest = 0
@@ -132,6 +144,7 @@ class Router:
         for timer in self._timers.values():
             timer.cancel()
         await end(self._tasks)
+        await asyncio.to_thread(self._history.close)
         await self._stack.aclose()
 
     async def _drain(self) -> None:

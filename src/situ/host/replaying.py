@@ -1,19 +1,21 @@
 """Replay: the root log, or a part of it, through the same routing again, and nothing is published.
 
 On Spark the pipeline does it, with all cores; in one process it is done here, with the routing of the edge engine. Both
-give a delivery for each event and each subscription it is for, each event once however often the log holds it.
+give a delivery for each event and each subscription it is for, each event once however often the log holds it. What is
+looked up is looked up in the tables as they are when the replay begins.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -24,6 +26,7 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import MALFORMED_LINE
 from situ.deployment import Deployment
+from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.instants import microseconds
 from situ.event.lines import decode_line, encode_row
@@ -31,6 +34,9 @@ from situ.event.message import join_lines, position, split_lines
 from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
 from situ.settings import Settings
+from situ.sources import Table
+from situ.subscription.model import Subscription
+from situ.tables import TablesInUse
 
 Progress = Callable[[str, int, int], None]
 
@@ -55,12 +61,23 @@ async def span(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, in
     return max(await bus.find(stream, begin), state.first), last
 
 
-def wanted_only(deployment: Deployment, subscriptions: Sequence[str]) -> Plan:
-    """The plan for these subscriptions of a deployment, or for all if none is named."""
-    chosen = {
-        id: each for id, each in deployment.subscriptions.items() if not subscriptions or id in set(subscriptions)
-    }
-    return compile_plan(replace(deployment, subscriptions=chosen))
+def wanted_only(deployment: Deployment, subscriptions: Sequence[str], folder: Path) -> Plan:
+    """The plan for these subscriptions of a deployment, or for all if none is named; with the tables that it needs."""
+    plan = compile_plan(replace(deployment, subscriptions=_chosen(deployment, subscriptions)))
+    plan.interpretation.rows.tables = tables_for(deployment, subscriptions, folder)
+    return plan
+
+
+def tables_for(deployment: Deployment, subscriptions: Sequence[str], folder: Path) -> Mapping[str, Table]:
+    """The tables as they are now that are looked up in for these subscriptions, or for all; SituError if one is not."""
+    contexts = {each.context for each in _chosen(deployment, subscriptions).values()}
+    with TablesInUse(folder) as tables:
+        return tables.use(deployment.sources, Interpretation.of(deployment).keyed(contexts))
+
+
+def _chosen(deployment: Deployment, subscriptions: Sequence[str]) -> Mapping[str, Subscription]:
+    wanted = set(subscriptions)
+    return {id: each for id, each in deployment.subscriptions.items() if not wanted or id in wanted}
 
 
 async def replay_here(
@@ -181,10 +198,16 @@ class FileReader:
 
 
 async def replay_on_spark(
-    folder: Path, settings: Settings, address: Address, version: int, first: int, last: int
+    folder: Path,
+    settings: Settings,
+    address: Address,
+    version: int,
+    first: int,
+    last: int,
+    tables: Mapping[str, Table] = MappingProxyType({}),
 ) -> AsyncIterator[list[Delivery]]:
     """The same by the pipeline: what a subscription gets of one client is in the order of the log."""
-    rows = await asyncio.to_thread(_open, folder, settings, address, version, first, last)
+    rows = await asyncio.to_thread(_open, folder, settings, address, version, first, last, tables)
     try:
         while chunk := await asyncio.to_thread(_some, rows):
             yield chunk
@@ -192,7 +215,15 @@ async def replay_on_spark(
         rows.close()
 
 
-def _open(folder: Path, settings: Settings, address: Address, version: int, first: int, last: int) -> Any:
+def _open(
+    folder: Path,
+    settings: Settings,
+    address: Address,
+    version: int,
+    first: int,
+    last: int,
+    tables: Mapping[str, Table],
+) -> Any:
     from situ.pipeline.replay import replay
     from situ.pipeline.session import open_session
 
@@ -203,7 +234,8 @@ def _open(folder: Path, settings: Settings, address: Address, version: int, firs
 
     def rows() -> Iterator[Delivery]:
         try:
-            for row in replay(session, address, version, first=first, last=last).toLocalIterator():
+            found = replay(session, address, version, first=first, last=last, tables=tables)
+            for row in found.toLocalIterator():
                 yield Delivery(row["subscription"], bytes(row["event"]))
         finally:
             session.stop()

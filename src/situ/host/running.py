@@ -108,10 +108,10 @@ class Running:
         if self._kind == "edge":
             edge = EdgeEngine(bus, self.folder)
             engine: Engine = edge
-            router = Router(bus, registry, engine=edge)
+            router = Router(bus, registry, folder=self.folder, engine=edge)
         else:
             engine = spark_engine(bus, self.folder, self.settings, address)
-            router = Router(bus, registry)
+            router = Router(bus, registry, folder=self.folder)
         _begin(stack, self._pulse.beat(bus, engine))
 
         async def stop() -> None:

@@ -5,18 +5,29 @@ The offset of a batch names the digests, so a batch that is repeated finds the r
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
+from situ.deployment import Deployment
+from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
-from situ.pipeline.plans import load_plan
-from situ.tables import Tables, open_tables
-from situ.tables.stored import StoredTables
+from situ.errors import SituError
+from situ.pipeline.offsets import Offset
+from situ.pipeline.plans import fetch_text
+from situ.sources import Table
+from situ.tables import TablesInUse
+from situ.tables.stored import FetchedTables, TableStore
+from situ.types.table import Types
 
 _log = logging.getLogger("situ.pipeline")
+_PAUSE = 2.0
 
 
 class PlannedTables:
@@ -24,41 +35,74 @@ class PlannedTables:
 
     def __init__(self, address: Address, folder: Path) -> None:
         self._address = address
-        self._folder = folder
+        self._tables = TablesInUse(folder)
+        self._store = TableStore(shared_bus(address))
         self._version = 0
-        self._tables: Tables | None = None
-        self._stored = StoredTables()
+        self._terms = _Terms()
+        self._types = Types(types={})
+        self._hindered = (0, 0.0)
+        """A version whose tables could not be read, and when that was."""
 
-    def digests(self, version: int) -> dict[str, str]:
-        """Look whether tables are newer, put them on the bus, and say which they are."""
-        plan = load_plan(self._address, version) if version else None
-        if plan is None:
-            return {}
-        if version != self._version or self._tables is None:
-            self._open(plan)
-            self._version = version
-        assert self._tables is not None
-        if not self._tables.snapshot:
-            return {}
-        for problem in self._tables.refresh().problems:
+    def plan(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
+        """The version that the next batch can run with, and the digests of its tables, which are on the bus then.
+
+        Tables are read again if they are too old. A version whose tables cannot be read has to wait: the batch runs
+        with the one before.
+        """
+        now = time.monotonic()
+        if self._hindered[0] == version and now - self._hindered[1] < _PAUSE:
+            version = begin.version
+        try:
+            self._open(version)
+        except SituError as error:
+            if begin.version in (0, version):
+                raise
+            if self._hindered[0] != version:
+                _log.warning("Version %d is not at work yet: %s", version, error)
+            self._hindered = (version, now)
+            version = begin.version
+            self._open(version)
+        for problem in self._tables.refresh():
             _log.warning("%s", problem)
-        return self._stored.put(shared_bus(self._address), self._tables.snapshot, plan.deployment.types)
+        return version, self._store.put(self._tables.snapshot, self._types, begin.tables)
 
-    def _open(self, plan: Plan) -> None:
-        keyed = plan.interpretation.keyed
-        sources = {name: plan.deployment.sources[name] for name in keyed}
-        opened = open_tables(sources, self._folder, keyed=keyed)
-        if self._tables is not None:
-            self._tables.close()
-        self._tables = opened
+    def _open(self, version: int) -> None:
+        if version == self._version:
+            return
+        content = fetch_text(self._address, version)
+        terms = msgspec.json.decode(content, type=_Terms)
+        # Most versions differ in subscriptions alone: the tables are the same then, and nothing has to be compiled.
+        if terms != self._terms:
+            deployment = Deployment.from_json(json.loads(content))
+            keyed = Interpretation.of(deployment).keyed() if deployment.sources else {}
+            self._tables.use(deployment.sources, keyed)
+            self._types, self._terms = deployment.types, terms
+        self._version = version
+
+    def close(self) -> None:
+        self._tables.close()
 
 
-_fetched = StoredTables()
+class _Terms(msgspec.Struct):
+    """Those parts of a deployment that say which tables are needed."""
+
+    types: msgspec.Raw = msgspec.Raw(b"")
+    functions: msgspec.Raw = msgspec.Raw(b"")
+    sources: msgspec.Raw = msgspec.Raw(b"")
+    contexts: msgspec.Raw = msgspec.Raw(b"")
+
+
+def read_tables(deployment: Deployment, folder: Path, contexts: Iterable[str] | None = None) -> Mapping[str, Table]:
+    """The tables as they are now that are looked up in, for all events or for what leaves to these contexts."""
+    with TablesInUse(folder) as tables:
+        return tables.use(deployment.sources, Interpretation.of(deployment).keyed(contexts))
+
+
+_fetched = FetchedTables()
 
 
 def use_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> None:
     """Have a worker look up in the tables with these digests from here on."""
-    if digests:
-        deployment = plan.deployment
-        tables = _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types)
-        plan.interpretation.rows.tables = tables
+    deployment = plan.deployment
+    found = _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
+    plan.interpretation.rows.tables = found

@@ -42,12 +42,17 @@ def load_plan(address: Address, version: int) -> Plan:
 
 
 def fetch(address: Address, version: int) -> Deployment:
+    return Deployment.from_json(json.loads(fetch_text(address, version)))
+
+
+def fetch_text(address: Address, version: int) -> bytes:
+    """The deployment of this version as the bus has it."""
     content = shared_bus(address).get_object(DEPLOYMENTS, str(version))
     if content is None:
         reason = f"the bus has no deployment of version {version}"
         remedy = "Start `situ run` again: it puts the registry's deployments back on the bus."
         raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=remedy))
-    return Deployment.from_json(json.loads(content))
+    return content
 
 
 def current_version(address: Address) -> int:

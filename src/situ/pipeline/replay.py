@@ -5,7 +5,8 @@ Gives what each subscription would have been delivered, and publishes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from situ.pipeline.interpret import word
 from situ.pipeline.plans import load_plan
 from situ.pipeline.route import route
 from situ.pipeline.source import BusSource
+from situ.sources import Table
 
 DELIVERIES = pa.schema(
     [
@@ -33,27 +35,37 @@ DELIVERIES = pa.schema(
 
 
 def replay(
-    session: SparkSession, address: Address, version: int, *, first: int = 0, last: int | None = None
+    session: SparkSession,
+    address: Address,
+    version: int,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    tables: Mapping[str, Table] = MappingProxyType({}),
 ) -> DataFrame:
     """A row for each event and each subscription of this version that it is for, from these messages of the root log.
 
     An event that the log holds twice counts once, as it does for everyone who reads the log. What a subscription gets
-    of one client is in one partition, in the order of the log.
+    of one client is in one partition, in the order of the log. What is looked up is looked up in ``tables``, whatever
+    they had in them when the events came.
     """
     session.dataSource.register(BusSource)
     reader = session.read.format(BusSource.name()).option("address", address.to_json()).option("stream", "ROOT")
     reader = reader.option("content", "log").option("version", str(version)).option("first", str(first))
     reader = reader.option("partitions", str(4 * session.sparkContext.defaultParallelism))
     log = (reader if last is None else reader.option("last", str(last))).load()
-    deliveries = log.mapInArrow(_deliveries(address, version), from_arrow_schema(DELIVERIES))
+    deliveries = log.mapInArrow(_deliveries(address, version, dict(tables)), from_arrow_schema(DELIVERIES))
     # One exchange serves both: what is to be told apart lies together, and so does what is to be in order.
     together = deliveries.repartition("subscription", "client")
     return together.dropDuplicates(["subscription", "client", "incarnation", "seq"]).sortWithinPartitions("pos")
 
 
-def _deliveries(address: Address, version: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _deliveries(
+    address: Address, version: int, tables: Mapping[str, Table]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = load_plan(address, version)
+        plan.interpretation.rows.tables = tables
         for batch in batches:
             lines, positions = batch.column("line").to_pylist(), batch.column("pos").to_pylist()
             rows = [decode_line(line, pos=pos) for line, pos in zip(lines, positions, strict=True)]

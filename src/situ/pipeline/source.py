@@ -143,15 +143,27 @@ class BusStreamReader(DataSourceStreamReader):
             return start
         small = (last - begin.seq) * state.size <= _SMALL * state.messages
         partitions = 1 if small else settings.partitions
-        if self._tables is None:
-            self._tables = PlannedTables(settings.address, settings.folder)
+        version, tables = self._planned(version, begin)
+        if last <= begin.seq and version == begin.version:
+            return start
         return Offset(
             seq=max(last, begin.seq),
             version=version,
             partitions=partitions,
             clock=time.time_ns() // 1000,
-            tables=self._tables.digests(version),
+            tables=tables,
         ).as_json()
+
+    def _planned(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
+        if not version:
+            return version, {}
+        if self._tables is None:
+            self._tables = PlannedTables(self._settings.address, self._settings.folder)
+        return self._tables.plan(version, begin)
+
+    def stop(self) -> None:
+        if self._tables is not None:
+            self._tables.close()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, stop = Offset.from_json(start), Offset.from_json(end)
@@ -213,11 +225,11 @@ def read_part(settings: Settings, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(settings.address, part.version)
-        use_tables(plan, settings.address, part.tables)
         rows = decode(messages, plan, part.highest)
         if settings.content == "rows":
             yield from frames.row_batches(rows, _ROWS)
         else:
+            use_tables(plan, settings.address, part.tables)
             yield dispatched(settings.address, Dispatch(plan, part.clock), rows, part.stored)
 
 

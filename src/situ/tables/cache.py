@@ -54,14 +54,16 @@ def open_tables(
     environment: Mapping[str, str] = os.environ,
     keyed: Mapping[str, Collection[Keyed]] = _NONE,
     clock: Callable[[], float] = time.monotonic,
+    previous: Tables | None = None,
 ) -> Tables:
     """Read all these tables; :class:`SituError` with everything that is wrong if one of them cannot be used.
 
-    ``keyed`` says by which columns rows will be looked up: a table that has several rows for a key is refused.
+    ``keyed`` says by which columns rows will be looked up: a table that has several rows for a key is refused. What
+    ``previous`` has read of the same sources is taken from there; it is too old when it would have been.
     """
     tables = Tables(sources, Reading(folder, environment), keyed=keyed, clock=clock)
     try:
-        tables.start()
+        tables.start(previous)
     except BaseException:
         tables.close()
         raise
@@ -89,14 +91,17 @@ class Tables:
         self._snapshot: Mapping[str, Table] = MappingProxyType({})
         self._one_at_a_time = threading.Lock()
 
-    def start(self) -> None:
-        """Read every table; :class:`SituError` with all problems if one cannot be used."""
+    def start(self, previous: Tables | None = None) -> None:
+        """Read every table that is not there yet; :class:`SituError` with all problems if one cannot be used."""
         problems = Problems()
         with self._one_at_a_time:
             for name, source in self._sources.items():
                 try:
                     now = self._clock()
-                    self._held[name] = _Held(self._read(source), now)
+                    known = None if previous is None else previous._known(source)
+                    if known is not None:
+                        self._check(source, known.read)
+                    self._held[name] = known or _Held(self._read(source), now)
                 except SituError as error:
                     problems.extend(error.problems)
             problems.raise_errors()
@@ -161,11 +166,17 @@ class Tables:
         self._held[name] = _Held(read, now)
         return read.table is not before
 
+    def _known(self, source: Source) -> _Held | None:
+        return replace(self._held[source.name]) if self._sources.get(source.name) == source else None
+
     def _read(self, source: Source, before: Read | None = None) -> Read:
         read = self._reading.read(source, before)
+        self._check(source, read)
+        return read
+
+    def _check(self, source: Source, read: Read) -> None:
         for columns, as_of in self._keyed.get(source.name, ()):
             read.table.index(columns, as_of)
-        return read
 
     def _take(self) -> None:
         self._snapshot = MappingProxyType({name: held.read.table for name, held in self._held.items()})

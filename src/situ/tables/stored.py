@@ -1,11 +1,11 @@
 """Tables on the bus: what a batch looks up in is kept under its digest, so that it finds the same when it is repeated.
 
-Rows are text as events are. Whoever needs a table by its digest fetches it once.
+Rows are text as events are. One process puts tables there and takes away what no batch needs any more; those who look
+rows up fetch each table once.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 
 import msgspec
@@ -20,51 +20,65 @@ from situ.types.decode import decoder
 from situ.types.encode import encoder
 from situ.types.table import Types
 
-_KEPT = 64
+
+class TableStore:
+    """Puts the tables of one zone on the bus, and takes them away again."""
+
+    def __init__(self, bus: BlockingBus) -> None:
+        self._bus = bus
+        self._put: set[str] = set()
+        self._seen: set[str] = set()
+
+    def put(self, tables: Mapping[str, Table], types: Types, before: Mapping[str, str]) -> dict[str, str]:
+        """Store what is not there yet; gives the digests by the names of the sources.
+
+        ``before`` are the digests of the batch that was finished last: what is older than that is needed no more.
+        """
+        for table in tables.values():
+            if table.digest not in self._put:
+                write = encoder(table.row, types)
+                content = msgspec.json.encode([write(row) for row in table.rows])
+                self._bus.put_object(DEPLOYMENTS, _name(self._bus, table.digest), content)
+                self._put.add(table.digest)
+        digests = {name: table.digest for name, table in tables.items()}
+        needed = {*digests.values(), *before.values()}
+        for digest in self._seen - needed:
+            self._bus.remove_object(DEPLOYMENTS, _name(self._bus, digest))
+        self._put &= needed
+        self._seen = needed
+        return digests
 
 
-class StoredTables:
-    """The tables that one process has put on the bus, or fetched from there."""
+class FetchedTables:
+    """The tables that one process has fetched from the bus: those of the last batch."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Table | None] = OrderedDict()
-
-    def put(self, bus: BlockingBus, tables: Mapping[str, Table], types: Types) -> dict[str, str]:
-        """Store what is not there yet; gives the digests by the names of the sources."""
-        for table in tables.values():
-            if table.digest not in self._known:
-                write = encoder(table.row, types)
-                rows = [write(dict(row)) for row in table.rows]
-                bus.put_object(DEPLOYMENTS, _name(table.digest), msgspec.json.encode(rows))
-                self._remember(table.digest, table)
-        return {name: table.digest for name, table in tables.items()}
+        self._known: dict[str, Table] = {}
 
     def get(
         self, bus: BlockingBus, digests: Mapping[str, str], sources: Mapping[str, Source], types: Types
     ) -> dict[str, Table]:
         """The tables with these digests."""
-        return {name: self._get(bus, digest, sources[name], types) for name, digest in digests.items()}
-
-    def _get(self, bus: BlockingBus, digest: str, source: Source, types: Types) -> Table:
-        known = self._known.get(digest)
-        if known is not None:
-            self._known.move_to_end(digest)
-            return known
-        content = bus.get_object(DEPLOYMENTS, _name(digest))
-        if content is None:
-            reason = f"the bus has no rows of the source {source.name} as this batch had them"
-            raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy="Start `situ run` again."))
-        read = decoder(source.row, types, "reject")
-        rows = tuple(read(row).value for row in msgspec.json.decode(content))
-        table = Table(source=source.name, row=source.row, rows=rows)
-        self._remember(digest, table)
-        return table
-
-    def _remember(self, digest: str, table: Table) -> None:
-        self._known[digest] = table
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        found = {
+            name: self._known.get(digest) or _fetch(bus, digest, sources[name], types)
+            for name, digest in digests.items()
+        }
+        self._known = {table.digest: table for table in found.values()}
+        return found
 
 
-def _name(digest: str) -> str:
-    return f"table-{digest}"
+def _fetch(bus: BlockingBus, digest: str, source: Source, types: Types) -> Table:
+    content = bus.get_object(DEPLOYMENTS, _name(bus, digest))
+    if content is None:
+        reason = f"the bus has no rows of the source {source.name} as this batch had them"
+        raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy="Start `situ run` again."))
+    read = decoder(source.row, types, "reject")
+    return Table(
+        source=source.name,
+        row=source.row,
+        rows=tuple(read(row).value for row in msgspec.json.decode(content)),
+    )
+
+
+def _name(bus: BlockingBus, digest: str) -> str:
+    return f"table-{bus.zone}-{digest}"
