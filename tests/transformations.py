@@ -96,7 +96,7 @@ class CaseGenerator:
         self.shared: list[Attribute] = []
         self.made = 0
 
-    def case(self) -> Case:
+    def case(self, towards: Direction | None = None) -> Case:
         layers: list[list[Struct]] = [[]]
         for layer in range(self.dice.randrange(1, 4)):
             layers.append([self._struct(f"S{layer}{number}", layers) for number in range(self.dice.randrange(1, 4))])
@@ -105,6 +105,15 @@ class CaseGenerator:
             supers = tuple(self.dice.sample(events, 1)) if events and self.dice.random() < 0.4 else ()
             events.append(self._struct(f"E{number}", layers, supers))
         direction = self.dice.choice(list(Direction))
+        return self._case(events, towards or direction)
+
+    def case_out_of(self, root: Types, events: list[Struct]) -> Case:
+        """A case about the types of a root that is there already."""
+        self.types = {each.name: each for each in root.declared}
+        self.made = 100  # types that are added here are others than those that the root got
+        return self._case(events, Direction.OUT)
+
+    def _case(self, events: list[Struct], direction: Direction) -> Case:
         table = self._table(self.types, events)
         rules = self._rules(table, direction, events)
         chain = self._chain(direction, events, rules)
@@ -190,7 +199,8 @@ class CaseGenerator:
 
     def _pattern(self, types: Types, events: list[Struct]) -> str:
         if self.dice.random() < 0.45:
-            below = [name for name in self.types if not name.startswith("E")]
+            above = {event.name for event in events}
+            below = [name for name in self.types if name not in above]
             name = self.dice.choice([*below, "Point", "string", "double", "timestamp"])
             return f"[{name}]" if self.dice.random() < 0.1 else name
         parts: list[str] = [self.dice.choice(events).name]
@@ -351,6 +361,10 @@ class CaseGenerator:
             place = expand(event, Rules.of(draft, direction), draft.types)
             target = self._target(place, event, draft, f"F{event.name[1:]}")
             attributes, more = self._attributes(event, draft, direction)
+            more = [each for each in more if target.attribute(each.name) is None]
+            attributes = {
+                path: origin for path, origin in attributes.items() if path[0] in {each.name for each in more}
+            }
             target = replace_attributes(target, (*target.attributes, *more))
             self.added[target.name] = target
             found.append(
@@ -366,6 +380,8 @@ class CaseGenerator:
                 continue
             attributes.append(self._target_attribute(place.attributes[attribute.name][0], attribute, context))
         for extra in self.dice.sample("xyz", self.dice.randrange(0, 2)):
+            if struct.attribute(extra) is not None:
+                continue
             attributes.append(Attribute(name=extra, type=INT, optional=self.dice.random() < 0.5, default=None))
             if not attributes[-1].optional:
                 attributes[-1] = replace(attributes[-1], default=5)
@@ -541,3 +557,15 @@ def laid_out(value: Any, type: Type, types: Types) -> Any:
         else:
             found[column.name] = None
     return found
+
+
+def generated_pair(seed: int) -> tuple[Case, Case] | None:
+    """A context with a way into root, and another with a way out of the same root."""
+    try:
+        generator = CaseGenerator(seed)
+        inbound = generator.case(Direction.IN)
+        root = inbound.context.root.types
+        events = [each for name in sorted(root.events) if isinstance(each := root.types[name], Struct)]
+        return (inbound, CaseGenerator(seed + 1_000_000).case_out_of(root, events)) if events else None
+    except SituError:
+        return None

@@ -1,0 +1,110 @@
+"""From one context straight to another, without the root event in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from situ.errors import Problems
+from situ.expr.print import print_expression
+from situ.expr.runtime import FAILURES
+from situ.interpretation.fused import Fused, FusedConverter, fused
+from situ.interpretation.model import Direction
+from situ.interpretation.transformation import transformations
+from tests.context_files import load
+
+ENVELOPE = {"id": "1", "source": "gate", "type": "Read", "time": None}
+
+
+def between(types: str, producer: str, consumer: str, event: str) -> Fused:
+    contexts, problems = load({"types/t.yaml": types, "contexts/p.yaml": producer, "contexts/c.yaml": consumer})
+    assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
+    inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())
+    outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
+    return fused(inbound, outbound)[event]
+
+
+TYPES = """
+types:
+  Spot: {x: double m, y: double m}
+events:
+  Sighting: {who: string, at: Spot, near: [Spot], note: optional string, weight: double kg}
+"""
+FEET = """
+context: p
+types: {Place: {x: double ft, y: double ft}}
+events: {Read: {tag: string, at: Place, near: [Place], grams: double g}}
+maps:
+  - in: Read -> Sighting
+    attributes: {who: {expr: "upper(tag)"}, weight: grams, note: {default: seen}}
+"""
+INCHES = """
+context: c
+types: {Where: {x: double in, y: double in}}
+events: {Seen: {person: string, at: Where, near: [Where], note: optional string, what: string}}
+maps:
+  - out: Sighting -> Seen
+    attributes: {person: who, what: {expr: "event.type || '/' || event.source"}}
+"""
+EVENT: dict[str, Any] = {"tag": "a7", "at": {"x": 1.0, "y": 2.0}, "near": [{"x": 3.0, "y": 1.0}, None], "grams": 5.0}
+
+
+def test_what_is_made_only_to_be_taken_apart_is_not_made() -> None:
+    way = between(TYPES, FEET, INCHES, "Read")
+    shown = print_expression(way.node)
+    assert "upper(tag) AS person" in shown
+    assert "'Sighting' || '/' || event.source AS what" in shown, "on the way out the type is that of root"
+    assert shown.count("transform(") == 1, "one loop over the list, not two"
+    assert "'seen' AS note" in shown
+    found = FusedConverter(way).data(ENVELOPE, EVENT)
+    assert found["at"]["x"] == pytest.approx(12.0)
+    assert [each and each["x"] for each in found["near"]] == [pytest.approx(36.0), None]
+    assert {name: found[name] for name in ("person", "note", "what")} == {
+        "person": "A7",
+        "note": "seen",
+        "what": "Sighting/gate",
+    }
+
+
+def test_what_fails_on_the_way_in_fails_even_if_the_consumer_does_not_ask_for_it() -> None:
+    way = between(TYPES, FEET.replace("grams", "kilos").replace("double g}", "double t}"), INCHES, "Read")
+    converter = FusedConverter(way)
+    heavy = {"tag": "a7", "at": {"x": 1.0, "y": 2.0}, "near": [], "kilos": 1.7e308}
+    with pytest.raises(FAILURES):
+        converter.data(ENVELOPE, heavy)
+    assert [(each.code.code, each.values["path"]) for each in converter.faults(ENVELOPE, heavy)] == [
+        ("INT704", "weight")
+    ]
+    assert converter.data(ENVELOPE, {**heavy, "kilos": 1.0})["person"] == "A7"
+
+
+def test_nothing_is_looked_at_twice_if_the_consumer_asks_for_it() -> None:
+    way = between(
+        "events: {E: {a: double m, b: optional double m}}",
+        "context: p\nevents: {F: {a: double ft, b: optional double ft}}\nmaps: [in: F -> E]",
+        "context: c\nevents: {G: {a: double ft, b: optional double ft}}\nmaps: [out: E -> G]",
+        "F",
+    )
+    shown = print_expression(way.node)
+    assert shown.startswith("struct(")
+    assert "IS NULL" not in shown
+
+
+def test_what_neither_changes_stays_the_same_text() -> None:
+    way = between("events: {E: {a: double m}}", "context: p\n", "context: c\n", "E")
+    assert way.is_identity
+    assert FusedConverter(way).text(ENVELOPE, b'{"a":1}') == b'{"a":1}'
+
+
+def test_a_type_that_does_not_lead_there_has_no_way() -> None:
+    contexts, _ = load(
+        {
+            "types/t.yaml": "events: {E: {a: double m}, O: {a: string}}",
+            "contexts/p.yaml": "context: p\nevents: {F: {a: double ft}}\nmaps: [in: F -> E]",
+            "contexts/c.yaml": "context: c\nevents: {E: {a: string}}",
+        }
+    )
+    inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())
+    outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
+    assert list(fused(inbound, outbound)) == ["O"]
