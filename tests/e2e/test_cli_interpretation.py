@@ -223,10 +223,37 @@ def test_on_the_way_in_and_what_needs_a_table(run: Explaining) -> None:
     assert ran.out.startswith("camera:Face (camera@1) → Update (root@1)   plan ")
     assert "distance ← steps   unit yd → m   contexts/camera.yaml:8   as double m × 0.9144 " in ran.out
     ran = run.transform("--in", "-", "--type", "Badge", context="camera", stdin={"person": "p", "badge": "t1"})
-    assert ran.code == 1
+    assert ran.code == 0
     assert "   needs b of the source badges   " in ran.out.splitlines()[0]
-    assert '"t1" → fails: it needs more than the event\n' in ran.out
-    assert "\nerror INT711: `Badge` cannot be converted in the context `camera@1`" in ran.out
+    assert '"t1" → "t2"\n' in ran.out
+    ran = run.transform("--in", "-", "--type", "Badge", context="camera", stdin={"person": "p", "badge": "t9"})
+    assert ran.code == 1
+    assert '"t9" → fails: ' in ran.out
+    assert "\nerror INT705: " in ran.out
+
+
+def test_filters_on_what_is_looked_up(situ: Situ, tmp_path: Path) -> None:
+    desk = """\
+context: desk
+rules:
+  out: [TagId -> to_tag]
+functions:
+  to_tag: {signature: TagId -> TagId, lookup: {b: {source: badges, key: {tag: value}}}, value: b.other}
+"""
+    for name, text in {**FILES, "contexts/desk.yaml": desk, "seen.json": '{"who": "p", "tag": "t1"}'}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run = Explaining(situ, tmp_path)
+    ran = run.transform("--out", "Seen", "--filter", "tag = 't2'", context="desk")
+    assert "ELSE b(tag).other END" in ran.out
+    for wanted, found in (("t2", "TRUE"), ("t3", "FALSE")):
+        asked = ["--out", "seen.json", "--type", "Seen", "--filter", f"tag = '{wanted}'"]
+        ran = run.transform(*asked, context="desk")
+        assert f"for the sample  {found}\n" in ran.out
+    (tmp_path / "badges.csv").unlink()
+    ran = run("transform", "--to", "desk", "--type", "Seen", stdin={"who": "p", "tag": "t1"})
+    assert ran.code == 1
+    assert "sources/badges.yaml:1:8: error S111: The source `badges` cannot be read: no such file" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -481,7 +508,7 @@ def test_what_cannot_be_transformed_is_said_with_code_and_path_and_spoils_no_oth
     ("arguments", "data", "said"),
     [
         (["--from", "us"], {**EVENT, "data": US}, "-:1:1: error INT710: Events of type `Update` have no way"),
-        (["--from", "camera", "--type", "Badge"], {"person": "p", "badge": "t1"}, "-:1:1: error INT711: `Badge`"),
+        (["--from", "camera", "--type", "Badge"], {"person": "p", "badge": "t9"}, "-:1:1: error INT705: "),
         (["--to", "uss"], EVENT, "error INT501: The context `uss` cannot be used here"),
         ([], UPDATE, "as in `situ transform --type Sighting …`"),
     ],

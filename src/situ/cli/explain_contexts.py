@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +12,10 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from situ.cli.explained_transform import Converted, TransformExplained
     from situ.cli.in_context import Ways
+    from situ.cli.opened import Opened
     from situ.cli.published import Given
     from situ.deployment import Deployment
+    from situ.interpretation.transformation import Transformation
 
 
 def context_completion(incomplete: str) -> list[str]:
@@ -110,9 +112,10 @@ def explain_transform(
         raise typer.BadParameter("say which way, by one of the two", param_hint="'--out' / '--in'")
     if where and into:
         raise typer.BadParameter("filters are about what is delivered; take --out", param_hint="'--filter'")
-    deployment = open_project(project).deployment
+    opened = open_project(project)
+    deployment = opened.deployment
     ways = Ways.of(find_context(of, deployment), Direction.OUT if out else Direction.IN)
-    explained = _explained(out or into, type, ways, deployment)
+    explained = _explained(out or into, type, ways, opened)
     if why:
         answer = explain_why(why, explained, ways)
         output.answer(answer.as_json, lambda: show_why(answer))
@@ -125,7 +128,7 @@ def explain_transform(
     return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
 
 
-def _explained(subject: str, type: str, ways: Ways, deployment: Deployment) -> TransformExplained:
+def _explained(subject: str, type: str, ways: Ways, opened: Opened) -> TransformExplained:
     """The type or the event that is named: what is no file is taken for a type if it could be one."""
     from pathlib import Path
 
@@ -136,19 +139,20 @@ def _explained(subject: str, type: str, ways: Ways, deployment: Deployment) -> T
     known = ways.context.types_of(ways.direction).events
     if subject in known or not is_file:
         return explain_transform(ways.get(subject), ways)
-    given = _given(subject, type, deployment)
+    given = _given(subject, type, opened.deployment)
     way = ways.get(given.type)
-    return explain_transform(way, ways, _sample(given, subject, ways, deployment))
+    return explain_transform(way, ways, _sample(given, subject, way, opened))
 
 
-def _sample(given: Given, file: str, ways: Ways, deployment: Deployment) -> Converted:
+def _sample(given: Given, file: str, way: Transformation, opened: Opened) -> Converted:
     from datetime import UTC, datetime
 
     from situ.cli.explained_transform import convert_sample
+    from situ.cli.looked_up import LookedUp
 
-    extra = deployment.settings.defaults.extra
-    now, way = datetime.now(UTC), ways.get(given.type)
-    return convert_sample(given, way, now, extra, file)  # type: ignore[arg-type]  # the settings allow just these words
+    tables = LookedUp(opened.deployment.sources, opened.path)
+    extra: Any = opened.deployment.settings.defaults.extra
+    return convert_sample(given, way, tables, datetime.now(UTC), extra, file)
 
 
 def _given(file: str, type: str, deployment: Deployment) -> Given:

@@ -15,14 +15,18 @@ from situ.catalogue import NOT_EXECUTED
 from situ.cli.candidates import Candidate, Candidates
 from situ.cli.explained_expression import describe
 from situ.cli.in_context import Ways, place_text, type_text
+from situ.cli.looked_up import LookedUp
 from situ.cli.outcome import envelope_of
 from situ.cli.published import Given
 from situ.cli.traced import NOTHING, Made, Tracing, places
 from situ.deployment.interpreting import not_executed
 from situ.errors import Location, Problem, SituError
+from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
+from situ.expr.tree import Node
 from situ.interpretation.convert import Converter
 from situ.interpretation.model import Direction, FromDefault, FromExpression, FromPath
+from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.steps import Value
 from situ.interpretation.transformation import Transformation
 from situ.types.decode import Extra, decoder
@@ -75,6 +79,8 @@ class Converted:
     given: Given
     envelope: Mapping[str, Any]
     data: Any
+    find: Mapping[str, Find]
+    """How rows of tables are found for it."""
     result: Any = None
     problems: tuple[Problem, ...] = ()
 
@@ -117,7 +123,12 @@ def explain_transform(way: Transformation, ways: Ways, sample: Converted | None 
     candidates = Candidates(context, ways.direction, way.source)
     made: dict[tuple[str, int], list[Made]] = {}
     if sample is not None:
-        tracing = Tracing(source=encode(way.source, sample.data, way.types), targets=way.targets)
+        find = sample.find
+
+        def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
+            return interpret(with_rows(node, way.externals, find), values)
+
+        tracing = Tracing(source=encode(way.source, sample.data, way.types), targets=way.targets, evaluate=evaluate)
         values = {**dict.fromkeys(way.externals), "event": sample.envelope, "data": sample.data}
         for each in tracing.trace(way.step, values):
             made.setdefault((each.path, id(each.step)), []).append(each)
@@ -139,23 +150,25 @@ def explain_transform(way: Transformation, ways: Ways, sample: Converted | None 
     )
 
 
-def convert_sample(given: Given, way: Transformation, now: datetime, extra: Extra, file: str) -> Converted:
-    """The sample, converted; :class:`SituError` if it is no event of the source type."""
+def convert_sample(
+    given: Given, way: Transformation, tables: LookedUp, now: datetime, extra: Extra, file: str
+) -> Converted:
+    """The sample, converted; :class:`SituError` if it is no event of the source type, or a table is not there."""
     decoded = decoder(way.source, way.types, extra)(given.data)
     if decoded.problems:
         place = Location(file=file, line=given.line)
         raise SituError(*(replace(each, location=each.location or place) for each in decoded.problems))
     envelope = {**envelope_of(now), **given.envelope, "type": given.type}
-    if not way.native:
-        problems = tuple(not_executed(way, NOT_EXECUTED))
-        return Converted(given=given, envelope=envelope, data=decoded.value, problems=problems)
-    converter = Converter(way)
+    find = tables.find(way)
+    converted = Converted(given=given, envelope=envelope, data=decoded.value, find=find)
+    if refused := tuple(not_executed(way, NOT_EXECUTED)):
+        return replace(converted, problems=refused)
+    converter = Converter(way, find)
     try:
         result = encode(way.target, converter.data(envelope, decoded.value), way.targets)
     except FAILURES:
-        problems = converter.faults(envelope, decoded.value)
-        return Converted(given=given, envelope=envelope, data=decoded.value, problems=problems)
-    return Converted(given=given, envelope=envelope, data=decoded.value, result=result)
+        return replace(converted, problems=converter.faults(envelope, decoded.value))
+    return replace(converted, result=result)
 
 
 def _place(found: Made, made: tuple[Made, ...], way: Transformation, candidates: Candidates) -> PlaceExplained:

@@ -13,11 +13,13 @@ from situ.cli.explained_transform import PlaceExplained, TransformExplained
 from situ.cli.in_context import Ways
 from situ.cli.outcome import Outcome, Sample, evaluate
 from situ.deployment import Deployment
+from situ.deployment.rows import Rows
 from situ.errors import Problem, nearest
 from situ.expr.print import print_expression
 from situ.expr.tree import FALSE, Literal
 from situ.interpretation.mediation import mediate, restate
 from situ.interpretation.resolution import Place
+from situ.interpretation.rows import with_rows
 
 _INDEX = re.compile(r"\[[0-9]*\]")
 _FILTER = "--filter"
@@ -106,7 +108,9 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
     """What a filter in the terms of the context asks of root events of this type."""
     way, context = explained.way, ways.context
     functions, limits = deployment.definitions, deployment.settings.expression_limits
-    found = restate(where, way, context, functions, limits, named=_FILTER)
+    find = Rows().finders(way) if explained.sample is None else explained.sample.find
+    node = with_rows(way.node, way.externals, find)
+    found = restate(where, way, context, functions, limits, named=_FILTER, node=node)
     others: tuple[str, ...] = ()
     if context.types.event(way.target.name) == way.target:
         asked = mediate(_FILTER, (way.target.name,), where, context, ways.by_type, functions, limits)

@@ -89,7 +89,7 @@ def type_of_sample(raw: Raw) -> str:
 
 def envelope_of(now: datetime) -> dict[str, Any]:
     """The envelope of an event of which only the data is known."""
-    return {"id": _MADE_UP, "source": _MADE_UP, "type": _MADE_UP, "time": now, "confidence": None}
+    return {"id": _MADE_UP, "source": _MADE_UP, "type": _MADE_UP, "time": now, "confidence": None, "received": now}
 
 
 def read_arguments(raw: Raw, parameters: Struct, types: Types) -> Sample:

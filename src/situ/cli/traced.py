@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
+from situ.expr.tree import Node
 from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value, below, is_nothing
 from situ.types.encode import encode
 from situ.types.table import Types
@@ -58,10 +59,14 @@ def places(step: Step, path: str = "", when: tuple[str, ...] = ()) -> Iterator[M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracing:
-    """Follows the steps for one event. ``source`` is its data as a JSON value, ``targets`` what is visible there."""
+    """Follows the steps for one event. ``source`` is its data as a JSON value, ``targets`` what is visible there.
+
+    ``evaluate`` gives the value of an expression, what it looks up included.
+    """
 
     source: Any
     targets: Types
+    evaluate: Callable[[Node, Mapping[str, Any]], Any] = interpret
 
     def trace(
         self, step: Step, values: Mapping[str, Any], path: str = "", indices: tuple[int, ...] = ()
@@ -77,12 +82,12 @@ class Tracing:
                 for name, part in fields:
                     yield from self.trace(part, values, below(path, name), indices)
             case Elements():
-                items = interpret(step.list, values)
+                items = self.evaluate(step.list, values)
                 for number, item in enumerate(items if items is not None else ()):
                     bound = {**values, step.variable: item}
                     yield from self.trace(step.element, bound, f"{path}[]", (*indices, number))
             case Choice(arms=arms, otherwise=otherwise):
-                chosen = next((part for condition, _, part in arms if interpret(condition, values)), otherwise)
+                chosen = next((part for condition, _, part in arms if self.evaluate(condition, values)), otherwise)
                 yield from self.trace(chosen, values, path, indices)
             case Filled(of=of):
                 for made in self.trace(of, values, path, indices):
@@ -96,10 +101,10 @@ class Tracing:
         before = _at(self.source, _parts(step.source), list(indices)) if from_event else NOTHING
         made = Made(path=path, step=step, before=before, indices=indices)
         function = step.conversion
-        if function is not None and (function.lookups or function.states or function.python):
+        if function is not None and (function.states or function.python):
             return replace(made, failure="it needs more than the event")
         try:
-            value = interpret(step.node, values)
+            value = self.evaluate(step.node, values)
         except FAILURES as failure:
             return replace(made, failure=str(failure) or "no value")
         return replace(made, after=None if value is None else encode(step.node.type, value, self.targets))

@@ -37,7 +37,7 @@ def transform(
 
     Prints each event on a line, as a client of the other context would get it; what came as data alone leaves as data
     alone. Why an event cannot be transformed is said on standard error, as its dead letter would, or with --json on a
-    line in its place. Nothing needs to run.
+    line in its place. Nothing needs to run; what is looked up is looked up in the tables as they are now.
 
     Ends with 1 if there was one that could not.
 
@@ -55,8 +55,9 @@ def transform(
 
     output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
-    deployment = open_project(project).deployment
-    passage = Passage.of(find_context(from_, deployment), find_context(to, deployment), deployment)
+    opened = open_project(project)
+    deployment = opened.deployment
+    passage = Passage.of(find_context(from_, deployment), find_context(to, deployment), opened)
     failed = asyncio.run(_transform(output, passage, file, type, deployment.settings.limits.event))
     return Exit.NO if failed else Exit.DONE
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from situ.catalogue import NO_WAY_IN, NOT_EXECUTED
 from situ.cli.in_context import Ways
+from situ.cli.looked_up import LookedUp
+from situ.cli.opened import Opened
 from situ.cli.outcome import envelope_of
 from situ.cli.published import Given
-from situ.deployment import Deployment
 from situ.deployment.interpreting import not_executed
 from situ.errors import Problem
 from situ.expr.runtime import FAILURES
@@ -30,14 +31,17 @@ class Passage:
     incoming: Ways
     outgoing: Ways
     extra: Extra
+    tables: LookedUp
     _converters: dict[tuple[Direction, str], Converter] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: Context, target: Context, deployment: Deployment) -> Passage:
+    def of(cls, source: Context, target: Context, opened: Opened) -> Passage:
+        deployment = opened.deployment
         return cls(
             incoming=Ways.of(source, Direction.IN),
             outgoing=Ways.of(target, Direction.OUT),
             extra=deployment.settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+            tables=LookedUp(deployment.sources, opened.path),
         )
 
     def transform(self, given: Given) -> dict[str, Any] | Problems:
@@ -58,14 +62,14 @@ class Passage:
         if type not in ways.by_type:
             return (self._missing(ways, type),)
         way = ways.by_type[type]
-        if not way.native:
-            return tuple(not_executed(way, NOT_EXECUTED))
+        if refused := tuple(not_executed(way, NOT_EXECUTED)):
+            return refused
         decoded = decoder(way.source, way.types, self.extra)(data)
         if decoded.problems:
             return decoded.problems
         converter = self._converters.get((ways.direction, type))
         if converter is None:
-            converter = self._converters[ways.direction, type] = Converter(way)
+            converter = self._converters[ways.direction, type] = Converter(way, self.tables.find(way))
         try:
             value = converter.data(envelope, decoded.value)
         except FAILURES:

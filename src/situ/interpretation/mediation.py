@@ -8,7 +8,7 @@ form, and converted only for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from situ.expr.scope import Definition, Scope, event_scope
 from situ.expr.simplify import simplify
 from situ.expr.substitute import substitute
 from situ.expr.syntax import DEFAULT_LIMITS, Limits, locate_in
-from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild
+from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.model import Context
 from situ.interpretation.transformation import Transformation
@@ -44,9 +44,8 @@ def mediate(
     """Root event type → the condition on its events under which the subscription wants them.
 
     ``outbound`` are the ways out of root into the context; ``nodes`` their expressions where the host has put in how it
-    finds rows of tables. A condition holds for events of just this type, those of
-    its subtypes have their own. :class:`SituError` if a type of the subscription is never delivered, or its filter
-    cannot be used.
+    finds rows of tables. A condition holds for events of just this type, those of its subtypes have their own.
+    :class:`SituError` if a type of the subscription is never delivered, or its filter cannot be used.
     """
     found: dict[str, Node] = {}
     problems: list[Problem] = []
@@ -74,6 +73,26 @@ def mediate(
     return found
 
 
+def decided_after(
+    types: Iterable[str],
+    where: str,
+    context: Context,
+    way: Transformation,
+    functions: Mapping[str, Definition],
+    limits: Limits = DEFAULT_LIMITS,
+    node: Node | None = None,
+) -> tuple[Node, ...]:
+    """The filter, for each of these types that the target of ``way`` is one of, if a part of it has to wait for that.
+
+    One of them must hold for the event that was made; nothing if what is asked of the source decides.
+    """
+    if not where:
+        return ()
+    wanted = [event for name in types if (event := context.types.event(name)) and is_subtype(way.target, event)]
+    filters = [_Filter("", each, where, context, functions, limits) for each in wanted]
+    return tuple(each.node for each in filters) if any(each.is_decided_after(way, node) for each in filters) else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restated:
     """A filter in the terms of a context, and what it asks of events of one root type: literally, and simplified."""
@@ -91,13 +110,17 @@ def restate(
     limits: Limits = DEFAULT_LIMITS,
     *,
     named: str = "",
+    node: Node | None = None,
 ) -> Restated:
-    """What a filter on the target of ``way`` asks of its source; ``named`` is what problems call the filter."""
+    """What a filter on the target of ``way`` asks of its source; ``named`` is what problems call the filter.
+
+    ``node`` stands for the expression of the way where the host has put in how it finds rows of tables.
+    """
     found = _Filter(named, way.target, where, context, functions, limits)
     return Restated(
         written=found.node,
-        substituted=found.substituted(way),
-        simplified=found.on(way, context.root.types),
+        substituted=found.substituted(way, node),
+        simplified=found.on(way, context.root.types, node),
     )
 
 
@@ -145,17 +168,39 @@ class _Filter:
             self.node = checked.node
 
     def on(self, way: Transformation, types: Types, node: Node | None = None) -> Node:
-        """What it asks of the source of this way."""
-        condition = simplify(self.substituted(way, node))
+        """What it asks of the source of this way, as far as that can be known before the event is converted."""
+        known = [each for each in self._conjuncts(way, node) if not _known_late(each, way)]
+        condition = simplify(And(tuple(known))) if len(known) > 1 else known[0] if known else TRUE
         if len([each for each in types.subtypes(way.source) if str(each) in types.events]) < 2:
             return condition
         just = Compare("=", Read(EVENT, (_TYPE,), STRING, optional=(False, False)), Literal(way.source.name, STRING))
         return simplify(And((just, condition)))
 
+    def is_decided_after(self, way: Transformation, node: Node | None = None) -> bool:
+        """Whether a part of it can be told only of the event that was made."""
+        return any(_known_late(each, way) for each in self._conjuncts(way, node))
+
+    def _conjuncts(self, way: Transformation, node: Node | None) -> list[Node]:
+        return [simplify(each) for each in _parts(self.substituted(way, node))]
+
     def substituted(self, way: Transformation, node: Node | None = None) -> Node:
         """With the expressions that make them in place of the attributes."""
         named = _named(self.node, way.target.name)
         return substitute(named, {DATA: way.node if node is None else node}, self._scope, reach=_part)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The conditions that must all hold."""
+    if isinstance(node, And):
+        for part in node.args:
+            yield from _parts(part)
+    else:
+        yield node
+
+
+def _known_late(node: Node, way: Transformation) -> bool:
+    """Whether it reads what the host binds, and has not put in: results of Python, and what is remembered."""
+    return any(isinstance(part, Read) and part.variable in way.externals for part in walk(node))
 
 
 def _named(node: Node, type: str) -> Node:

@@ -1,0 +1,33 @@
+"""Tables for commands that convert events: read when the first event needs them, once, and let go at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from situ.deployment.rows import Rows, keyed
+from situ.interpretation.rows import Find
+from situ.interpretation.transformation import Transformation
+from situ.sources import Source
+from situ.tables import TablesInUse
+
+
+class LookedUp:
+    """The tables of a project as they are now. Files are relative to its folder."""
+
+    def __init__(self, sources: Mapping[str, Source], folder: Path) -> None:
+        self._sources = sources
+        self._folder = folder
+        self._rows = Rows()
+
+    def find(self, way: Transformation) -> Mapping[str, Find]:
+        """How the rows that a transformation needs are found; ``SituError`` if a table cannot be used."""
+        needed = keyed([way])
+        missing = {name: each for name, each in needed.items() if name not in self._rows.tables}
+        if missing:
+            with TablesInUse(self._folder) as tables:
+                self._rows.tables = {**self._rows.tables, **tables.use(self._sources, missing)}
+        for name, keys in needed.items():
+            for columns, as_of in keys:
+                self._rows.tables[name].index(columns, as_of)
+        return self._rows.finders(way)
