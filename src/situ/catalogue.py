@@ -1024,6 +1024,25 @@ CODE_FROM_CLIENT = _define(
     "Write it as one, as in `conv_function('mi', 'km', expr='value * 1.609344')`.",
     name=str,
 )
+UNKNOWN_PYTHON = _define(
+    "INT419",
+    "Python function that is not there",
+    "`{name}` is to be the Python function `{python}`, but {reason}.",
+    "Define it in `functions/{file}.py` as a function of one array, and write `python: file.function`.",
+    name=str,
+    python=str,
+    reason=str,
+    file=str,
+)
+BAD_PYTHON = _define(
+    "INT420",
+    "file of Python functions not understood",
+    "`{name}` declares no function: {reason}.",
+    "{remedy}",
+    name=str,
+    reason=str,
+    remedy=str,
+)
 UNKNOWN_SOURCE = _define(
     "INT412",
     "unknown source or column of a lookup",
@@ -1270,7 +1289,7 @@ NEVER_TRUE = _define(
     type=str,
     simplified=str,
 )
-RESERVED_EVENT = _define(
+AFTER_TRANSFORMATION = _define(
     "INT604",
     "event of Situ's own",
     "Only Situ publishes `{type}`.",
@@ -1293,6 +1312,16 @@ NOT_DELIVERED = _define(
     "`{subscription}` cannot have `{type}`: nothing is delivered as that in the context `{context}`.",
     "Did you mean {nearest}?",
     "Give the context a mapping `out: … -> {type}`, or subscribe to a type that it has.",
+    "filter evaluated after transformation",
+    "`{subscription}` is decided for events of type `{type}` after they are converted: its filter reads {reasons}.",
+    "Events that the rest of the filter lets through are converted first. Nothing needs to be done.",
+    severity=Severity.OBSERVATION,
+    subscription=str,
+    type=str,
+    reasons=str,
+)
+RESERVED_EVENT = _define(
+    "INT608",
     subscription=str,
     type=str,
     context=str,

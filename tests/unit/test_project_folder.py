@@ -207,7 +207,7 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("policies/alone.dpl", "P202", "It can stay here."),
         ("policies/alone.test.yaml", "P202", "It can stay here."),
         ("quality/q.yaml", "P202", "It can stay here."),
-        ("functions/convert.py", "P202", "It can stay here."),
+        ("functions/deep/convert.py", "P201", "Move it into `functions/` itself."),
         ("docker-compose.yaml", "P203", "Declarations stand in"),
         ("deploy/values.yml", "P203", "Declarations stand in"),
     ],

@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_subscription(body: str, found: list[str]) -> None:
         ("clients: {desk: {advertisements: {a: {type: Sighting, where: TRUE}}}}", ["1:55 P103"]),
         ("clients: {desk: {advertisements: {a: {type: Sigthing}}}}", ["1:45 INT601"]),
         ("clients: {desk: {advertisements: {a: {type: Size}}}}", ["1:45 INT605"]),
-        ("clients: {desk: {advertisements: {a: {type: situ.deadletter}}}}", ["1:45 INT604"]),
+        ("clients: {desk: {advertisements: {a: {type: situ.deadletter}}}}", ["1:45 INT608"]),
     ],
 )
 def test_what_is_wrong_with_a_client(text: str, found: list[str]) -> None:

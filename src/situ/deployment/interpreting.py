@@ -7,14 +7,18 @@ name then; nothing searches for rules while events flow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
 
-from situ.catalogue import NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
+from situ.catalogue import AFTER_TRANSFORMATION, NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
+from situ.deployment.afterwards import Afterwards
+from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
 from situ.errors import Code, Problem, Problems
@@ -27,18 +31,20 @@ from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
-from situ.interpretation.mediation import mediate
-from situ.interpretation.model import ROOT, Context, Direction, Lookup
-from situ.interpretation.rows import with_rows
+from situ.interpretation.mediation import decided_after, mediate
+from situ.interpretation.model import ROOT, Context, Direction, State
+from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.transformation import Transformation, transformations
 from situ.sources.table import Keyed
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.subscription.reading import read_envelope
 from situ.subscription.routing import Routed, Routing
+from situ.subscription.wanted import Group
 from situ.types.reserved import RESERVED_EVENTS
 
 STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING_FORESEEN = nullcontext()
 _Extra = Literal["drop", "keep", "reject"]
 
 
@@ -68,10 +74,13 @@ class Interpretation:
     size: int
     rows: Rows = field(default_factory=Rows)
     """The tables in use, which the engine changes between two batches or messages."""
+    python: PythonFunctions = field(default_factory=PythonFunctions)
+    calls_python: bool = False
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
+    _afterwards: dict[tuple[str, tuple[str, ...], str, str], Afterwards | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployment: Deployment, previous: Interpretation | None = None) -> Interpretation:
@@ -85,6 +94,7 @@ class Interpretation:
             extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
             ahead=settings.limits.ahead,
             size=settings.limits.event,
+            calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
         )
         if previous is None or previous != made:
             return made
@@ -138,7 +148,8 @@ class Interpretation:
         """The events of one message, all of one context, in root's terms."""
         if not rows or rows[0].context == ROOT:
             return rows
-        return [self._into_root(row) if isinstance(row, Row) else row for row in rows]
+        with self.foreseen_in([rows]):
+            return [self._into_root(row) if isinstance(row, Row) else row for row in rows]
 
     def _into_root(self, row: Row) -> Row | Bad:
         if self.contexts.get(row.context) is None:
@@ -157,7 +168,10 @@ class Interpretation:
                 durable=[(index, group, lines[index]) for index, group in routed.durable],
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
             )
-        wording = _Wording(self, rows, lines)
+        with self.foreseen_out([(rows, routed)], routing):
+            return self._worded(_Wording(self, rows, lines), routed, routing)
+
+    def _worded(self, wording: _Wording, routed: Routed, routing: Routing) -> Worded:
         groups = routing.groups
         durable = [
             (index, group, line)
@@ -170,6 +184,13 @@ class Interpretation:
             for context, own in _by_context(client, names, routing)
             if (line := wording.line(index, context)) is not None
         ]
+        if self.calls_python:
+            durable = [each for each in durable if wording.wanted(each[0], groups[each[1]])]
+            live = [
+                (index, client, ",".join(own), line)
+                for index, client, names, line in live
+                if (own := wording.wanted_of(index, client, names, routing))
+            ]
         return Worded(durable=durable, live=live, bad=tuple(wording.bad))
 
     def out_of_root(self, row: Row, context: str) -> Row | Bad:
@@ -184,7 +205,56 @@ class Interpretation:
             return msgspec.structs.replace(found, context=context, stage=OUTBOUND)
         return found
 
+    # ── Python ──
+
+    def foreseen_in(self, messages: Iterable[Sequence[Row | Bad]]) -> AbstractContextManager[None]:
+        """Within, Python functions have been called for all of these events that are on their way into root."""
+        if not self.calls_python:
+            return _NOTHING_FORESEEN
+        return self.python.together(
+            partial(way.text, read_envelope(row), row.data)
+            for rows in messages
+            for row in rows
+            if isinstance(row, Row) and row.context != ROOT
+            if (way := self._converter(row.context, Direction.IN, row.type)) is not None and _calls(way)
+        )
+
+    def foreseen_out(
+        self, messages: Iterable[tuple[Sequence[Row], Routed]], routing: Routing
+    ) -> AbstractContextManager[None]:
+        """Within, Python functions have been called for all of these events and the contexts they are for."""
+        if not self.calls_python:
+            return _NOTHING_FORESEEN
+        return self.python.together(
+            partial(way.text, read_envelope(rows[index]), rows[index].data)
+            for rows, routed in messages
+            for index, context in _pairs(routed, routing)
+            if context != ROOT
+            if (way := self._converter(context, Direction.OUT, rows[index].type)) is not None and _calls(way)
+        )
+
     # ── subscriptions ──
+
+    def decided_after(self, asked: Group | Subscription, type: str) -> Afterwards | None:
+        """What is asked of events of a root type only once they are converted; None if they are decided before."""
+        key = (asked.context, asked.types, asked.where, type)
+        if key not in self._afterwards:
+            context = self.contexts.get(asked.context)
+            way = None if context is None else self._ways_of(context, Direction.OUT).get(type)
+            found: Afterwards | None = None
+            if context is not None and way is not None and way.externals:
+                node = self._nodes_of(context, self._ways_of(context, Direction.OUT)).get(type)
+                written = decided_after(asked.types, asked.where, context, way, self.functions, self.limits, node)
+                found = Afterwards.of(way, written) if written else None
+            self._afterwards[key] = found
+        return self._afterwards[key]
+
+    def observations(self, subscription: Subscription) -> Iterable[Problem]:
+        """What is to say about how a subscription that can be had is decided."""
+        for type in self.conditions(subscription):
+            after = self.decided_after(subscription, type) if self.calls_python else None
+            if after is not None:
+                yield AFTER_TRANSFORMATION(subscription=subscription.id, type=type, reasons=after.reasons)
 
     def conditions(self, subscription: Subscription) -> Mapping[str, Any]:
         """What a subscription in the terms of a context asks of root events."""
@@ -228,12 +298,15 @@ class Interpretation:
         row.data, row.type = text, made.target.name
         return row
 
+    def _finders(self, way: Transformation) -> dict[str, Find]:
+        return {**self.rows.finders(way), **self.python.finders(way)} if way.externals else {}
+
     def _converter(self, context: str, direction: Direction, type: str) -> Converter | None:
         key = (context, direction, type)
         if key not in self._converters:
             found = self.contexts.get(context)
             way = None if found is None else self._ways_of(found, direction).get(type)
-            self._converters[key] = None if way is None else Converter(way, self.rows.finders(way))
+            self._converters[key] = None if way is None else Converter(way, self._finders(way))
         return self._converters[key]
 
     def keyed(self, contexts: Iterable[str] | None = None) -> Mapping[str, set[Keyed]]:
@@ -265,6 +338,8 @@ class _Wording:
         self._rows = rows
         self._lines = lines
         self._made: dict[tuple[int, str], bytes | None] = {}
+        self._rows_made: dict[tuple[int, str], Row] = {}
+        self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
     def line(self, index: int, context: str) -> bytes | None:
         """None if the row cannot be put in these terms."""
@@ -278,10 +353,26 @@ class _Wording:
                 self._made[key] = self._lines[index]
             elif isinstance(found, Row):
                 self._made[key] = encode_row(found)
+                self._rows_made[key] = found
             else:
                 self._made[key] = None
                 self.bad.append(found)
         return self._made[key]
+
+    def wanted(self, index: int, asked: Group | Subscription) -> bool:
+        """Whether the rest of a filter, which is about what was made of the row, lets it through."""
+        after = self._interpretation.decided_after(asked, self._rows[index].type) if asked.context != ROOT else None
+        if after is None:
+            return True
+        key = (index, asked.context, asked.types, asked.where)
+        if key not in self._decided:
+            self._decided[key] = after.wants(self._rows_made.get((index, asked.context)) or self._rows[index])
+        return self._decided[key]
+
+    def wanted_of(self, index: int, client: str, names: str, routing: Routing) -> list[str]:
+        """Those of these subscriptions of a client whose filters let the row through, to the end."""
+        asked = ((name, routing.subscriptions[f"{client}/{name}"]) for name in names.split(","))
+        return [name for name, each in asked if self.wanted(index, each)]
 
 
 def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
@@ -290,6 +381,18 @@ def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str
     for name in names.split(","):
         found.setdefault(routing.subscriptions[f"{client}/{name}"].context, []).append(name)
     return ((context, ",".join(own)) for context, own in found.items())
+
+
+def _pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, str]]:
+    """Places of rows and the contexts that they are wanted in, each once."""
+    found = {(index, routing.groups[group].context): None for index, group in routed.durable}
+    for index, client, names in routed.live:
+        found |= {(index, context): None for context, _ in _by_context(client, names, routing)}
+    return found
+
+
+def _calls(way: Converter) -> bool:
+    return any(each.of is None for each in way.transformation.externals.values())
 
 
 def check_executed(contexts: Contexts, problems: Problems) -> None:
@@ -303,11 +406,11 @@ def check_executed(contexts: Contexts, problems: Problems) -> None:
 
 
 def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
-    """What a transformation needs and engines do not do: remember, and run Python."""
+    """What a transformation needs and engines do not do: remember."""
     found: dict[str, str] = {}
     for each in way.externals.values():
-        if not isinstance(each.of, Lookup):
-            found.setdefault(each.function.name, "runs Python" if each.of is None else "remembers events")
+        if isinstance(each.of, State):
+            found.setdefault(each.function.name, "remembers events")
     for function, what in found.items():
         yield code(type=way.source.name, context=way.context, function=function, what=what)
 

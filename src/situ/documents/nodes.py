@@ -9,8 +9,9 @@ Must not know: what any key means (the loaders do), where files come from.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from situ.documents.scalar_places import Style, place_map
@@ -131,6 +132,16 @@ class Document:
     file: str
     root: Node | None
     problems: tuple[Problem, ...] = ()
+
+
+def placed(value: Any, at: Scalar) -> Node:
+    """Plain Python values as a node, all of which stands where ``at`` does."""
+    if isinstance(value, dict):
+        entries = tuple((replace(at, text=key, value=key), placed(each, at)) for key, each in value.items())
+        return Mapping(entries, None, at.source, at.start, at.end)
+    if isinstance(value, list):
+        return Sequence(tuple(placed(each, at) for each in value), None, at.source, at.start, at.end)
+    return replace(at, text=value if isinstance(value, str) else json.dumps(value), value=value)
 
 
 def to_data(node: Node) -> Any:

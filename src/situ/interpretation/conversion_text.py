@@ -60,6 +60,7 @@ class ConversionText:
     signature: SignatureText
     expression: Expression | None = None
     python: str = ""
+    code: str = ""
     time: str = ""
     time_location: Location | None = None
     lookups: tuple[LookupText, ...] = ()
@@ -150,6 +151,7 @@ class _Long:
             signature=signature,
             expression=expression,
             python=fields.text("python", ""),
+            code=fields.text("code", ""),
             time=time,
             time_location=place,
             lookups=lookups,

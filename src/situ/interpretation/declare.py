@@ -24,6 +24,7 @@ CONVERSION_KEYS = (
     "expr",
     "value",
     "python",
+    "code",
     "time",
     "lookup",
     "key",

@@ -11,10 +11,12 @@ from situ.catalogue import (
     TIME_MISSING,
     UNITS_TWICE,
     UNKNOWN_FUNCTION,
+    UNKNOWN_PYTHON,
     WRONG_TYPE,
 )
 from situ.errors import Problems, nearest
 from situ.expr.scope import Variable
+from situ.interpretation.code import fault_in
 from situ.interpretation.conversion_text import ConversionText
 from situ.interpretation.model import IDENTITY, Context, Conversion
 from situ.types.table import Types, spell_type
@@ -70,6 +72,20 @@ def check_inverses(
                 remedy="An inverse leads back: name a function from the result to the parameter.",
             )
             problems.add(FUNCTION_INVALID(each.location, cause=cause, name=each.name))
+
+
+def check_python(conversion: Conversion, problems: Problems) -> None:
+    """Whether the code that a function names is there."""
+    if not conversion.python:
+        return
+    file, _, function = conversion.python.rpartition(".")
+    reason = fault_in(conversion.code, function) if conversion.code else f"there is no `functions/{file or '…'}.py`"
+    if reason:
+        problems.add(
+            UNKNOWN_PYTHON(
+                conversion.location, name=conversion.name, python=conversion.python, reason=reason, file=file or "…"
+            )
+        )
 
 
 def check_units(found: Mapping[str, Conversion], problems: Problems) -> None:

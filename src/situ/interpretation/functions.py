@@ -29,7 +29,13 @@ from situ.interpretation.bodies import (
 )
 from situ.interpretation.conversion_text import ConversionText, LookupText, StateText, read_conversion
 from situ.interpretation.declare import ContextText
-from situ.interpretation.function_checks import check_inverses, check_overrides, check_time, check_units
+from situ.interpretation.function_checks import (
+    check_inverses,
+    check_overrides,
+    check_python,
+    check_time,
+    check_units,
+)
 from situ.interpretation.model import Context, Conversion, Expression, Lookup, Missing, State
 from situ.types.decode import decode
 from situ.types.lookup import Lookup as Names
@@ -132,11 +138,13 @@ class _Defining:
             inverse=text.inverse.text if text.inverse is not None else "",
             nulls=text.nulls,
             python=text.python,
+            code=text.code,
             context=self._context.id,
             scope=self._scope,
             location=text.location,
         )
         check_time(conversion, text, self._problems)
+        check_python(conversion, self._problems)
         lost = {each.name.text for each, found in zip(text.lookups, lookups, strict=True) if found is None}
         lost |= {each.name.text for each, found in zip(text.states, states, strict=True) if found is None} | text.lost
         return self._check(conversion, lost=lost)

@@ -136,7 +136,7 @@ def _function(each: Conversion, context: Context) -> dict[str, Any]:
     if each.expression is not None:
         result["expr"] = each.expression.text
     if each.python:
-        result["python"] = each.python
+        result |= {"python": each.python, "code": each.code}
     if each.time:
         result["time"] = each.time
     if each.lookups:

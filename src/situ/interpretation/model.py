@@ -230,6 +230,9 @@ class Conversion:
     python: str = ""
     context: str = ROOT
     scope: Scope = field(default_factory=Scope, compare=False, repr=False)
+    """``file.function``: instead of an expression."""
+    code: str = field(default="", repr=False)
+    """The text of the file that has the function of ``python``."""
     """What its expressions see besides the event."""
     location: Location | None = field(default=None, compare=False)
 

@@ -17,6 +17,7 @@ from situ.errors import Problems, SituError
 from situ.expr.print import print_expression
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.calls import External
+from situ.interpretation.code import digest
 from situ.interpretation.mapped import event_steps
 from situ.interpretation.model import Context, Direction, Lookup, MappedTo, Pattern, State
 from situ.interpretation.patterns import Traversal
@@ -196,7 +197,8 @@ def _plan(
     for name, each in sorted(externals.items()):
         keys = " ".join(f"{column}={print_expression(key)}" for column, key in each.keys)
         function = each.function
-        about = (function.time, function.python, function.missing, function.default, function.hold)
+        code = digest(function.code) if function.code else ""
+        about = (function.time, function.python, code, function.missing, function.default, function.hold)
         parts.append(f"{name} {_source(each)} {about!r} {print_expression(each.argument)} {keys}")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from situ.documents import Mapping, Node, Scalar, Sequence
 from situ.documents.core_schema import resolve
+from situ.documents.nodes import placed
 from situ.documents.xml_text import Element
 
 
@@ -35,15 +35,6 @@ def value_of(scalar: Scalar) -> Node:
     if scalar.text[:1] not in ('"', "[", "{"):
         return plain(scalar)
     try:
-        return _placed(json.loads(scalar.text), scalar)
+        return placed(json.loads(scalar.text), scalar)
     except (ValueError, RecursionError):
         return scalar
-
-
-def _placed(value: Any, at: Scalar) -> Node:
-    if isinstance(value, dict):
-        entries = tuple((replace(at, text=key, value=key), _placed(each, at)) for key, each in value.items())
-        return Mapping(entries, None, at.source, at.start, at.end)
-    if isinstance(value, list):
-        return Sequence(tuple(_placed(each, at) for each in value), None, at.source, at.start, at.end)
-    return replace(at, text=value if isinstance(value, str) else json.dumps(value), value=value)

@@ -18,6 +18,8 @@ from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
 from situ.interpretation.check_contexts import check_contexts
+from situ.interpretation.code import read_code
+from situ.interpretation.coded import with_code
 from situ.interpretation.declare import declare_contexts, is_root
 from situ.interpretation.load import define_contexts, root_declarations
 from situ.interpretation.xml_form import check_references
@@ -58,7 +60,9 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
 def _deployment(folder: Folder, problems: Problems) -> Deployment:
     settings = _settings(folder.of("situ"), problems)
     limits = settings.expression_limits
+    code = (read_code(data, file, problems) for file, data in folder.code.items())
     declared = declare_contexts(folder.of("contexts"), problems)
+    declared = with_code(declared, [each for each in code if each is not None], problems)
     types = load_types(folder.of("types"), problems, also=root_declarations(declared))
     documents = (*folder.of("types"), *(each for each in folder.of("contexts") if is_root(each)))
     faults = find_faults(documents, types) if problems.errors else NO_FAULTS

@@ -16,7 +16,7 @@ from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_
 from situ.documents import Document, Limits, parse_yaml, substitute
 from situ.errors import Location, Problem, Problems, SituError
 from situ.interpretation.xml_form import parse_context_xml
-from situ.project.places import FOLDERS, SETTINGS_FILE, is_xml, kind_of, remark
+from situ.project.places import FOLDERS, SETTINGS_FILE, is_code, is_xml, kind_of, remark
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""
@@ -34,6 +34,8 @@ class Folder:
     path: Path
     files: tuple[str, ...] = ()
     documents: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict)
+    """The files of Python functions."""
     problems: tuple[Problem, ...] = ()
 
     def of(self, kind: str) -> tuple[Document, ...]:
@@ -56,17 +58,21 @@ def read_folder(path: Path, environment: Mapping[str, str], progress: Progress |
     if SETTINGS_FILE not in files:
         problems.add(NO_PROJECT(None, place=str(path)))
     documents: dict[str, list[Document]] = {}
+    code: dict[str, bytes] = {}
     for number, file in enumerate(files, 1):
         if progress is not None:
             progress(file, number, len(files))
         data = read_file(path, file, problems)
-        if data is not None:
+        if data is not None and is_code(file):
+            code[file] = data
+        elif data is not None:
             kind = kind_of(file)
             documents.setdefault(kind or "", []).append(_document(data, file, environment))
     return Folder(
         path=path,
         files=files,
         documents={kind: tuple(each) for kind, each in documents.items()},
+        code=code,
         problems=tuple(problems),
     )
 

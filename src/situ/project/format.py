@@ -2,7 +2,7 @@
 
 Comments, order and lines stay as they are. Trailing blanks, tabs between words, foreign line ends go; attributes,
 heads of types, signatures and expressions get their one spelling. A file that is not right as YAML stays as it is,
-and no change is made that would change what a file says. Contexts in XML stay as they are, too.
+and no change is made that would change what a file says. Contexts in XML and Python stay as they are, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from situ.documents import Mapping, Node, Scalar, parse_yaml, to_data
 from situ.documents import Sequence as SequenceNode
 from situ.errors import Problems
 from situ.project.folder import list_files, read_file
-from situ.project.places import is_xml, kind_of
+from situ.project.places import is_code, is_xml, kind_of
 from situ.project.spellings import Respelled, respell
 
 _COMMENT_OR_TABS = re.compile(r"(?P<comment>#[^\n]*)|[ ]*\t[ \t]*")
@@ -28,7 +28,7 @@ _TRAILING = re.compile(r"[ \t]+(?=\n)")
 def format_text(text: str, file: str) -> str:
     """The file in its canonical form; formatting that again changes nothing."""
     kind = kind_of(file)
-    if kind is None or is_xml(file) or not text.strip() or _parse(text, file) is None:
+    if kind is None or is_xml(file) or is_code(file) or not text.strip() or _parse(text, file) is None:
         return text
     lined = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     root = _parse(lined, file)

@@ -14,12 +14,14 @@ from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
 FOLDERS = ("types", "functions", "sources", "contexts", "clients")
-"""Folders whose ``*.yaml`` files are read, in the order they are checked; contexts may be in XML, too."""
+"""Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
 
 OWN_FOLDER = ".situ"
 """What runs and editors need and nobody writes by hand; never part of what is declared."""
 
 KINDS: tuple[str, ...] = ("situ", *FOLDERS)
+CODE = "code"
+"""The kind of ``functions/*.py``."""
 
 LATER_FILES: Mapping[str, str] = MappingProxyType(
     {"ontology.yaml": "ontologies", "scopes.yaml": "scopes", "actions.yaml": "actions"}
@@ -38,7 +40,13 @@ def kind_of(file: str) -> str | None:
         return "situ"
     if len(path.parts) == 2 and path.parts[0] in FOLDERS and (path.suffix == _YAML or is_xml(file)):
         return path.parts[0]
-    return None
+    return CODE if is_code(file) else None
+
+
+def is_code(file: str) -> bool:
+    """Whether this is a file of Python functions."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == "functions" and path.suffix == ".py"
 
 
 def is_xml(file: str) -> bool:
@@ -63,7 +71,8 @@ def remark(file: str) -> Problem | None:
             remedy="Move it into `contexts/` itself.",
         )
     if path.parts[0] == "functions" and path.suffix == ".py":
-        return NOT_READ_YET(place, what="functions written in Python")
+        reason = "only `functions/*.py` is, no folder below"
+        return UNKNOWN_FILE(place, reason=reason, nearest=(), remedy="Move it into `functions/` itself.")
     if path.suffix not in _YAML_LIKE:
         return None
     return _remark_yaml(path, place)

@@ -188,11 +188,13 @@ class _Loading:
     def _check_delivered(self, subscription: Subscription, fields: Fields) -> None:
         if self.mediator is None or subscription.context == ROOT or subscription.context in self.faulty:
             return
+        node = fields.node("types")
+        place = node.location if node is not None else None
         try:
             self.mediator.conditions(subscription)
+            observed = self.mediator.observations(subscription)
+            self.read.problems.extend(replace(each, location=place) for each in observed)
         except SituError as error:
-            node = fields.node("types")
-            place = node.location if node is not None else None
             # Where the filter does not type was told before.
             problems = (each for each in error.problems if each.code.code == NOT_DELIVERED.code)
             self.read.problems.extend(replace(each, location=place) for each in problems)

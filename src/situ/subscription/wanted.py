@@ -5,12 +5,12 @@ Values that are not changed once made: a change gives new ones, which share with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from situ.catalogue import TYPE_NOT_AVAILABLE
-from situ.errors import SituError
+from situ.errors import Problem, SituError
 from situ.expr.scope import Definition
 from situ.expr.simplify import simplify
 from situ.expr.spelling import spell
@@ -43,6 +43,9 @@ class Mediator(Protocol):
 
     def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
         """Event type → the condition on events of this type and those below it; ``SituError`` if there is none."""
+
+    def observations(self, subscription: Subscription) -> Iterable[Problem]:
+        """What else is to say about a subscription that has conditions."""
 
 
 @dataclass(frozen=True, slots=True)
