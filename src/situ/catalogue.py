@@ -1092,6 +1092,27 @@ BAD_CONTEXT_NAME = _define(
     name=str,
     reason=str,
 )
+CONTEXT_IN_USE = _define(
+    "INT504",
+    "context in use",
+    "The context `{name}` cannot be changed like this, because it is in use ({users}): {outcome}.",
+    "{remedy}",
+    name=str,
+    users=str,
+    outcome=str,
+    remedy=str,
+)
+RULE_KEPT = _define(
+    "INT505",
+    "rule put in",
+    "`{context}` has now `{rule}`, so that a new rule of `{above}` changes nothing there: {instead} counts, as before.",
+    "Run `situ apply --propagate` to do without, or take it out of `kept:` of the context.",
+    severity=Severity.OBSERVATION,
+    context=str,
+    rule=str,
+    above=str,
+    instead=str,
+)
 XML_NOT_UNDERSTOOD = _define(
     "INT509",
     "XML not understood",
@@ -1291,6 +1312,16 @@ NEVER_TRUE = _define(
 )
 AFTER_TRANSFORMATION = _define(
     "INT604",
+    "filter evaluated after transformation",
+    "`{subscription}` is decided for events of type `{type}` after they are converted: its filter reads {reasons}.",
+    "Events that the rest of the filter lets through are converted first. Nothing needs to be done.",
+    severity=Severity.OBSERVATION,
+    subscription=str,
+    type=str,
+    reasons=str,
+)
+RESERVED_EVENT = _define(
+    "INT608",
     "event of Situ's own",
     "Only Situ publishes `{type}`.",
     "Advertise a type of your own; this one can be subscribed to.",
@@ -1312,16 +1343,6 @@ NOT_DELIVERED = _define(
     "`{subscription}` cannot have `{type}`: nothing is delivered as that in the context `{context}`.",
     "Did you mean {nearest}?",
     "Give the context a mapping `out: … -> {type}`, or subscribe to a type that it has.",
-    "filter evaluated after transformation",
-    "`{subscription}` is decided for events of type `{type}` after they are converted: its filter reads {reasons}.",
-    "Events that the rest of the filter lets through are converted first. Nothing needs to be done.",
-    severity=Severity.OBSERVATION,
-    subscription=str,
-    type=str,
-    reasons=str,
-)
-RESERVED_EVENT = _define(
-    "INT608",
     subscription=str,
     type=str,
     context=str,

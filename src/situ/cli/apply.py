@@ -10,20 +10,24 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from situ.cli.effective import Effect
     from situ.cli.output import Output
-    from situ.deployment import Change, Deployment
+    from situ.deployment import Deployment
     from situ.project.check import Checked
     from situ.registry import Applied
 
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
+Propagate = Annotated[
+    bool, typer.Option("--propagate", help="Let new rules of contexts take effect in those below, too.")
+]
+NoFork = Annotated[bool, typer.Option("--no-fork", help="Refuse changes of contexts in use, instead of forking them.")]
 
 
 def apply(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    propagate: Propagate = False,
+    no_fork: NoFork = False,
     reason: Reason = "",
     project: Project = None,
     as_json: Json = False,
@@ -33,7 +37,7 @@ def apply(
 
     Shows what changes, stores it as a new version, and hands it to the run that is active; returns when its engines
     work with it, after 10 s at the latest. What clients and `situ add` declared stays. If one thing is wrong, nothing
-    changes.
+    changes. A context that somebody uses gets what is new only if he does not notice; else a fork of it does.
 
     \b
     Examples:
@@ -43,31 +47,48 @@ def apply(
     from situ.cli.effective import bring_into_force
     from situ.cli.opened import locate_project
     from situ.cli.registered import Registered, refusing
+    from situ.interpretation.changing import Allowed
     from situ.project.apply import apply_folder
     from situ.project.check import check_folder
     from situ.registry import current_user, open_registry
 
     output = begin(context, json=as_json, quiet=quiet)
+    allowed = Allowed(propagate=propagate, fork=not no_fork)
     path = locate_project(project)
     deployment = _sound(check_folder(path), output)
     with refusing(), open_registry(path, deployment.settings) as registry:
         if dry_run:
-            _show_changes(output, registry.version(), registry.plan(deployment))
-            return Exit.DONE
-        applied = apply_folder(path, deployment, registry, who=current_user(), reason=reason)
+            planned = registry.plan(deployment, allowed)
+            _show_changes(output, planned.version, planned)
+            return stop_for(output, planned)
+        applied = apply_folder(path, deployment, registry, who=current_user(), reason=reason, allowed=allowed)
         registered = Registered(path=path, settings=deployment.settings, registry=registry)
         # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
         effect = bring_into_force(registered, applied.deployment)
     _show_applied(output, applied, effect)
-    return Exit.DONE
+    return stop_for(output, applied)
 
 
-def _show_changes(output: Output, version: int, changes: Sequence[Change]) -> None:
+def stop_for(output: Output, applied: Applied) -> Exit:
+    """Say what was put in; and what is not in force although the rest is, which is an error."""
+    errors = [problem for problem in applied.problems if problem.is_error]
+    if not output.json and not output.quiet:
+        output.warn([problem for problem in applied.problems if not problem.is_error])
+    if errors and not output.json:
+        raise Stop(Exit.REFUSED, *errors)
+    return Exit.REFUSED if errors else Exit.DONE
+
+
+def _show_changes(output: Output, version: int, applied: Applied) -> None:
     from situ.cli.show_difference import show_difference
 
     output.answer(
-        lambda: {"version": version, "changes": [change.as_json() for change in changes]},
-        lambda: show_difference(changes, summary=not output.quiet),
+        lambda: {
+            "version": version,
+            "changes": [change.as_json() for change in applied.changes],
+            "problems": [problem.as_json() for problem in applied.problems],
+        },
+        lambda: show_difference(applied.changes, summary=not output.quiet),
     )
 
 
@@ -76,9 +97,10 @@ def _show_applied(output: Output, applied: Applied, effect: Effect) -> None:
 
     if output.json:
         changes = [change.as_json() for change in applied.changes]
-        output.data({"version": applied.version, "changes": changes, "effect": effect.as_json()})
+        problems = [problem.as_json() for problem in applied.problems]
+        output.data({"version": applied.version, "changes": changes, "problems": problems, "effect": effect.as_json()})
     elif applied.changes:
-        _show_changes(output, applied.version, applied.changes)
+        _show_changes(output, applied.version, applied)
         show_effect(output, effect)
     else:
         output.say(f"Nothing to apply: version {applied.version} is what the folder declares, {effect}.")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from situ.cli.apply import Reason
+from situ.cli.apply import NoFork, Propagate, Reason, stop_for
 from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
     from situ.cli.output import Output
     from situ.documents import Document
+    from situ.interpretation.changing import Allowed
     from situ.registry import Applied, Registry
 
 
@@ -65,6 +66,8 @@ def add(
     durable: Durable = False,
     of_type: OfType = "",
     as_text: As = "",
+    propagate: Propagate = False,
+    no_fork: NoFork = False,
     reason: Reason = "",
     project: Project = None,
     as_json: Json = False,
@@ -82,8 +85,11 @@ def add(
     """
     document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
     output = begin(context, json=as_json, quiet=quiet)
+    allowed = _allowed(propagate, no_fork)
     return _change(
-        output, project, lambda registry, who: registry.add(kind.value, name, document, who=who, reason=reason)
+        output,
+        project,
+        lambda registry, who: registry.add(kind.value, name, document, who=who, reason=reason, allowed=allowed),
     )
 
 
@@ -97,6 +103,8 @@ def alter(
     durable: Durable = False,
     of_type: OfType = "",
     as_text: As = "",
+    propagate: Propagate = False,
+    no_fork: NoFork = False,
     reason: Reason = "",
     project: Project = None,
     as_json: Json = False,
@@ -114,8 +122,11 @@ def alter(
     """
     document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
     output = begin(context, json=as_json, quiet=quiet)
+    allowed = _allowed(propagate, no_fork)
     return _change(
-        output, project, lambda registry, who: registry.alter(kind.value, name, document, who=who, reason=reason)
+        output,
+        project,
+        lambda registry, who: registry.alter(kind.value, name, document, who=who, reason=reason, allowed=allowed),
     )
 
 
@@ -158,12 +169,17 @@ def _change(output: Output, project: Path | None, change: Callable[[Registry, st
         changes = [each.as_json() for each in applied.changes]
         problems = [problem.as_json() for problem in applied.problems]
         output.data({"version": applied.version, "changes": changes, "problems": problems, "effect": effect.as_json()})
-        return Exit.DONE
-    output.warn(applied.problems)
+        return stop_for(output, applied)
     if not output.quiet:
         output.show(show_difference(applied.changes, summary=not applied.changes))
     show_effect(output, effect)
-    return Exit.DONE
+    return stop_for(output, applied)
+
+
+def _allowed(propagate: bool, no_fork: bool) -> Allowed:
+    from situ.interpretation.changing import Allowed
+
+    return Allowed(propagate=propagate, fork=not no_fork)
 
 
 def _body(

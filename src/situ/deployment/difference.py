@@ -153,8 +153,9 @@ def _context(id: str, body: Mapping[str, Any]) -> _Thing:
     parts: dict[str, str] = {key: _shown(file[key]) for key in ("extends", "derive") if key in file}
     for section in ("units", "types", "events", "functions"):
         parts |= {f"{section} {name}": _shown(_abridged(each)) for name, each in file.get(section, {}).items()}
-    for direction, rules in file.get("rules", {}).items():
-        parts |= {f"{direction} {rule.rpartition(' -> ')[0]}": rule.rpartition(" -> ")[2] for rule in rules}
+    for section, word in (("rules", ""), ("kept", "kept ")):
+        for direction, rules in file.get(section, {}).items():
+            parts |= {f"{word}{direction} {rule.rpartition(' -> ')[0]}": rule.rpartition(" -> ")[2] for rule in rules}
     for mapping in file.get("maps", ()):
         (direction, types), *others = mapping.items()
         source, _, target = types.partition(" -> ")

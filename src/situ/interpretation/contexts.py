@@ -59,6 +59,10 @@ class Contexts:
         """Those that extend this one directly, in the order of their ids."""
         return tuple(each for each in self if each.parent is not None and each.parent.id == id)
 
+    def with_all(self, contexts: Iterable[Context]) -> Contexts:
+        """Others in their place, of the same deployment."""
+        return Contexts(contexts, self._shared, self.faulty, self.lost)
+
     def __iter__(self) -> Iterator[Context]:
         return (self.by_id[id] for id in sorted(self.by_id))
 

@@ -16,7 +16,7 @@ from situ.errors import Location, Problems
 from situ.interpretation.model import ROOT, Direction
 from situ.types.declare import TypeDeclaration, UnitDeclaration, declare_types, declare_units, is_nothing
 
-CONTEXT_KEYS = ("extends", "derive", "units", "types", "events", "maps", "rules", "functions")
+CONTEXT_KEYS = ("extends", "derive", "units", "types", "events", "maps", "rules", "kept", "functions")
 """The keys of a file of ``contexts/`` besides ``context``, which it must have."""
 
 CONVERSION_KEYS = (
@@ -77,6 +77,7 @@ class RuleText:
     pattern: Words
     function: Words
     location: Location
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,7 @@ def _declare(document: Document, read: Reader) -> ContextText | None:
         types=tuple(declare_types(fields)),
         units=tuple(declare_units(fields)),
         maps=tuple(_maps(fields)),
-        rules=tuple(_rules(fields)),
+        rules=(*_rules(fields, "rules"), *(replace(each, kept=True) for each in _rules(fields, "kept"))),
         functions=_entries(fields, "functions"),
         document=document,
     )
@@ -193,8 +194,8 @@ def _mapping(scalar: Scalar, key: str, read: Reader) -> MappingText | None:
 # ── rules ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rules(fields: Fields) -> Iterator[RuleText]:
-    node = fields.node("rules")
+def _rules(fields: Fields, key: str) -> Iterator[RuleText]:
+    node = fields.node(key)
     if node is None or is_nothing(node):
         return
     if isinstance(node, Sequence):

@@ -43,9 +43,10 @@ def context_as_json(context: Context, shared: Collection[str] = ()) -> dict[str,
         result["derive"] = True
     if context.mappings:
         result["maps"] = [_mapping(each, context) for each in context.mappings]
-    rules = {direction.value: _rules(context, direction) for direction in Direction}
-    if any(rules.values()):
-        result["rules"] = {direction: each for direction, each in rules.items() if each}
+    for section, kept in (("rules", False), ("kept", True)):
+        rules = {direction.value: _rules(context, direction, kept=kept) for direction in Direction}
+        if any(rules.values()):
+            result[section] = {direction: each for direction, each in rules.items() if each}
     functions = [_function(each, context) for name, each in context.functions.items() if name not in shared]
     if functions:
         result["functions"] = functions
@@ -61,7 +62,7 @@ def as_file(id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         types = {name: each for name, each in body.get("types", {}).items() if (name in events) is wanted}
         if types:
             result[section] = dict(_type_as_file(name, each) for name, each in types.items())
-    result.update((key, body[key]) for key in ("maps", "rules") if key in body)
+    result.update((key, body[key]) for key in ("maps", "rules", "kept") if key in body)
     functions = [dict(each) for each in body.get("functions", ())]
     if functions:
         result["functions"] = {each.pop("name"): each for each in functions}
@@ -84,9 +85,10 @@ def _attribute_as_file(body: Mapping[str, Any]) -> Any:
 # ── rules and mappings ────────────────────────────────────────────────────────────────────────────
 
 
-def _rules(context: Context, direction: Direction) -> list[str]:
+def _rules(context: Context, direction: Direction, *, kept: bool) -> list[str]:
     types = context.types_of(direction)
-    own = sorted((each for each in context.rules if each.direction is direction), key=lambda each: each.order)
+    found = (each for each in context.rules if each.direction is direction and each.kept is kept)
+    own = sorted(found, key=lambda each: each.order)
     return [f"{print_pattern(each.pattern, types)} -> {each.function}" for each in own]
 
 

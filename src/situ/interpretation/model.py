@@ -85,6 +85,8 @@ class Rule:
     function: str
     context: str = ROOT
     order: int = 0
+    kept: bool = field(default=False, compare=False)
+    """Nobody declared it: it was put in so that a new rule further up changes nothing here."""
     location: Location | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -228,11 +230,11 @@ class Conversion:
     nulls: bool = False
     """It is called for nulls, too."""
     python: str = ""
-    context: str = ROOT
-    scope: Scope = field(default_factory=Scope, compare=False, repr=False)
     """``file.function``: instead of an expression."""
     code: str = field(default="", repr=False)
     """The text of the file that has the function of ``python``."""
+    context: str = ROOT
+    scope: Scope = field(default_factory=Scope, compare=False, repr=False)
     """What its expressions see besides the event."""
     location: Location | None = field(default=None, compare=False)
 

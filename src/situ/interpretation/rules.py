@@ -46,6 +46,7 @@ def define_rules(
             function=each.function.text,
             context=context.id,
             order=sum(other.direction is direction and other.order != STANDS_IN for other in rules),
+            kept=each.kept,
             location=each.location,
         )
         fits = not known or _check_parameter(rule, each, context, problems)

@@ -9,6 +9,7 @@ from pathlib import Path
 from situ.deployment import Deployment
 from situ.documents import Limits, parse_yaml, substitute
 from situ.errors import Problems
+from situ.interpretation.changing import Allowed
 from situ.project.folder import read_file, read_folder
 from situ.project.places import SETTINGS_FILE
 from situ.registry import Applied, Key, Registry
@@ -16,9 +17,17 @@ from situ.registry.written import Written, declared_in
 from situ.settings import Settings, load_settings
 
 
-def apply_folder(path: Path, deployment: Deployment, registry: Registry, *, who: str, reason: str = "") -> Applied:
+def apply_folder(
+    path: Path,
+    deployment: Deployment,
+    registry: Registry,
+    *,
+    who: str,
+    reason: str = "",
+    allowed: Allowed | None = None,
+) -> Applied:
     """Put a folder that was checked in force; the registry learns where each thing is written."""
-    return registry.apply(deployment, who, reason, written=find_written(path))
+    return registry.apply(deployment, who, reason, written=find_written(path), allowed=allowed or Allowed())
 
 
 def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:

@@ -174,6 +174,7 @@ def _contexts() -> dict[str, Any]:
             "items": {**mapping, **one_way},
         },
         "rules": {"description": "which function converts what: PATTERN -> FUNCTION", "anyOf": [rules, grouped]},
+        "kept": {**grouped, "description": "rules that Situ put in, so that new ones further up change nothing here"},
         "functions": _named(_WORD, {"anyOf": [_ONE_LINE, _conversion()]}, "functions by name"),
     }
     identifier = {**_TEXT, "pattern": _CONTEXT_ID, "description": "its identifier", "examples": ["acme.us"]}

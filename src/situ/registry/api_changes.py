@@ -6,9 +6,11 @@ from situ.catalogue import CLIENT_IN_USE, DECLARES_OTHER, OBJECT_EXISTS, UNKNOWN
 from situ.deployment import Deployment
 from situ.documents import Document
 from situ.errors import Problem, Problems, SituError, nearest
+from situ.interpretation.changing import Allowed
+from situ.registry.context_changes import USUAL, settle_contexts
 from situ.registry.objects import CLIENT_KINDS, Key, Object, body_of, client_of, schema_bodies
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
-from situ.registry.revise import Documents, revise
+from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.written import NOWHERE, Written, declared_in
 
 _SECTION = {
@@ -22,20 +24,24 @@ _SECTION = {
 _MOST_NAMED = 5
 
 
-def propose_added(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+def propose_added(
+    state: State, key: Key, document: Document, allowed: Allowed = USUAL
+) -> tuple[Proposal, tuple[Problem, ...]]:
     """A new object as the document declares it. With the proposal come warnings about it."""
     there = state.objects.get(key)
     if there is not None:
         alter = f"Run `situ alter {key.kind} {key.name}` to change it."
         remedy = alter if there.origin == "api" else remedy_for(there)
         raise SituError(OBJECT_EXISTS(kind=key.kind, name=key.name, owner=owner_of(there), remedy=remedy))
-    return _declared(state, key, document)
+    return _declared(state, key, document, allowed)
 
 
-def propose_altered(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+def propose_altered(
+    state: State, key: Key, document: Document, allowed: Allowed = USUAL
+) -> tuple[Proposal, tuple[Problem, ...]]:
     """Another body for an object that is there."""
     _own(state, key, "api")
-    return _declared(state, key, document)
+    return _declared(state, key, document, allowed)
 
 
 def propose_removed(state: State, key: Key) -> Proposal:
@@ -71,12 +77,17 @@ def _own(state: State, key: Key, *origins: str) -> None:
         raise SituError(elsewhere(there))
 
 
-def _declared(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+def _declared(state: State, key: Key, document: Document, allowed: Allowed) -> tuple[Proposal, tuple[Problem, ...]]:
     written = _only(key, document)
     problems = Problems()
     added = Documents(**{_SECTION.get(key.kind, "clients"): (document,)})
     deployment = revise(state.deployment, {key} & state.objects.keys(), added, problems)
     problems.raise_errors()
+    settled = settle_contexts(state.deployment, deployment, allowed, {key: written})
+    check_settled(deployment, settled, problems)
+    problems.raise_errors()
+    deployment = settled.deployment
+    problems.extend((*settled.refused, *settled.observed))
     bodies = {**schema_bodies(deployment)} if key.kind in _SECTION else _client_bodies(deployment, key)
     moves: dict[Key, Move | None] = {}
     for each, body in bodies.items():

@@ -8,19 +8,24 @@ from dataclasses import replace
 
 from situ.deployment import Deployment
 from situ.errors import Location, Problems
+from situ.interpretation.changing import Allowed
 from situ.interpretation.load import context_document
-from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, with_clients
+from situ.registry.context_changes import USUAL, carry_kept, settle_contexts
+from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, schema_bodies, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
-from situ.registry.revise import Documents, affected_by, check_again, revise
+from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
 from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
 from situ.subscription import Clients
 
 
-def propose_folder(state: State, folder: Deployment, written: Mapping[Key, Written]) -> Proposal:
+def propose_folder(
+    state: State, folder: Deployment, written: Mapping[Key, Written], allowed: Allowed = USUAL
+) -> Proposal:
     """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be."""
     # Values from the environment stay outside: a deployment shows the references only.
     folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
+    folder = carry_kept(state.deployment, folder, allowed)
     wanted = bodies_of(folder)
     problems = Problems()
     for key, body in wanted.items():
@@ -31,7 +36,16 @@ def propose_folder(state: State, folder: Deployment, written: Mapping[Key, Writt
     others = {key: each for key, each in state.objects.items() if each.origin != "folder" and key not in wanted}
     deployment = _beside(state, folder, others, problems)
     problems.raise_errors()
-    return Proposal(deployment=deployment, moves=_moves(state, wanted, others, written))
+    settled = settle_contexts(state.deployment, deployment, allowed, written)
+    check_settled(deployment, settled, problems)
+    problems.raise_errors()
+    found = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "context"}
+    wanted.update((key, body) for key, body in found.items() if key in wanted)
+    moves = _moves(state, wanted, others, written)
+    for key, body in found.items():
+        if key not in wanted and (key not in others or others[key].body != body):
+            moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
+    return Proposal(deployment=settled.deployment, moves=moves, problems=(*settled.refused, *settled.observed))
 
 
 def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:

@@ -45,10 +45,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A deployment that was checked, and how its objects differ from those in force; None removes one."""
+    """A deployment that was checked, and how its objects differ from those in force; None removes one.
+
+    ``problems`` are those that kept nothing else from being proposed.
+    """
 
     deployment: Deployment
     moves: Mapping[Key, Move | None]
+    problems: tuple[Problem, ...] = ()
 
 
 def owner_of(each: Object) -> str:

@@ -21,9 +21,11 @@ from situ.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYME
 from situ.deployment import Change, Deployment, difference
 from situ.documents import Document
 from situ.errors import Problem, SituError
+from situ.interpretation.changing import Allowed
 from situ.registry import store
 from situ.registry.api_changes import find, propose_added, propose_altered, propose_removed
 from situ.registry.client_changes import Declaration, propose_clients
+from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised
@@ -38,7 +40,8 @@ T = TypeVar("T")
 class Applied:
     """What came of a change: the deployment in force, and how it differs from the one before; nothing, if not at all.
 
-    ``problems`` are warnings: what is refused is raised.
+    ``problems`` are warnings: what is refused is raised. Errors are among them where a context stays as it is, because
+    somebody uses it: the rest is in force.
     """
 
     deployment: Deployment
@@ -139,17 +142,30 @@ class Registry:
 
     # ── changes ──
 
-    def plan(self, folder: Deployment) -> tuple[Change, ...]:
+    def plan(self, folder: Deployment, allowed: Allowed = USUAL) -> Applied:
         """What :meth:`apply` would change; raises what it would raise."""
         state = self._current()
-        return difference(_before(state), propose_folder(state, folder, {}).deployment)
+        proposal = propose_folder(state, folder, {}, allowed)
+        changes = difference(_before(state), proposal.deployment)
+        return Applied(deployment=state.deployment, changes=changes, problems=proposal.problems)
 
     def apply(
-        self, folder: Deployment, who: str, reason: str = "", *, written: Mapping[Key, Written] = MappingProxyType({})
+        self,
+        folder: Deployment,
+        who: str,
+        reason: str = "",
+        *,
+        written: Mapping[Key, Written] = MappingProxyType({}),
+        allowed: Allowed = USUAL,
     ) -> Applied:
         """Put what the folder declares in force in place of what it declared before; what others declared stays."""
-        old, new, _ = self._change(lambda state: _alone(propose_folder(state, folder, written)), who, reason)
-        return Applied(deployment=new.deployment, changes=_difference(old, new))
+
+        def propose(state: State) -> tuple[Proposal, tuple[Problem, ...]]:
+            proposal = propose_folder(state, folder, written, allowed)
+            return proposal, proposal.problems
+
+        old, new, problems = self._change(propose, who, reason)
+        return Applied(deployment=new.deployment, changes=_difference(old, new), problems=problems)
 
     def declare(
         self,
@@ -177,13 +193,17 @@ class Registry:
         """What clients no longer declare; what is not there any more is no change."""
         return self.declare((), withdraw=withdrawn, who=who, reason=reason)
 
-    def add(self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "") -> Applied:
+    def add(
+        self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: Allowed = USUAL
+    ) -> Applied:
         """A new object, as a document in the syntax of the project's files declares it."""
-        return self._single(lambda state: propose_added(state, Key(kind, name), document), who, reason)
+        return self._single(lambda state: propose_added(state, Key(kind, name), document, allowed), who, reason)
 
-    def alter(self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "") -> Applied:
+    def alter(
+        self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: Allowed = USUAL
+    ) -> Applied:
         """Another body for an object that :meth:`add` made."""
-        return self._single(lambda state: propose_altered(state, Key(kind, name), document), who, reason)
+        return self._single(lambda state: propose_altered(state, Key(kind, name), document, allowed), who, reason)
 
     def remove(self, kind: Kind, name: str, *, who: str, reason: str = "") -> Applied:
         """Take out what :meth:`add` made or a client left behind."""
@@ -284,10 +304,6 @@ def _with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None
         else:
             result[key] = after
     return MappingProxyType(result)
-
-
-def _alone(proposal: Proposal) -> tuple[Proposal, None]:
-    return proposal, None
 
 
 def _before(state: State) -> Deployment | None:

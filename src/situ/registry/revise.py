@@ -19,6 +19,7 @@ from situ.expr.faults import NO_FAULTS, find_faults
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
+from situ.registry.context_changes import Settlement
 from situ.registry.objects import Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
 from situ.sources.load import load_sources
@@ -111,6 +112,21 @@ def affected_by(old: Deployment, new: Deployment, things: Clients) -> list[Adver
         *(each for each in things.advertisements.values() if affected.advertisement(each)),
         *(each for each in things.subscriptions.values() if affected.subscription(each)),
     ]
+
+
+def check_settled(proposed: Deployment, settled: Settlement, problems: Problems) -> None:
+    """Note what clients declare that was right under contexts that do not come into force."""
+    deployment = settled.deployment
+    if settled.refused:
+        things = Clients(
+            clients=deployment.clients,
+            advertisements=deployment.advertisements,
+            subscriptions=deployment.subscriptions,
+        )
+        found = Problems()
+        check_again(deployment, affected_by(proposed, deployment, things), found)
+        if found.errors:
+            problems.extend((*settled.refused, *found))
 
 
 def check_again(deployment: Deployment, things: Iterable[Advertisement | Subscription], problems: Problems) -> None:

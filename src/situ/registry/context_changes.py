@@ -1,0 +1,123 @@
+"""Changes of contexts on their way into the registry: held to what those who use them may count on.
+
+The rules are :mod:`situ.interpretation.changing`; here is who uses a context, and which objects follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from situ.deployment import Deployment
+from situ.errors import Location, Problem, Problems
+from situ.interpretation.changing import Allowed, settle
+from situ.interpretation.check_contexts import check_contexts
+from situ.interpretation.contexts import Contexts
+from situ.interpretation.load import context_document, load_contexts
+from situ.registry.objects import Key
+from situ.registry.written import Written
+
+USUAL = Allowed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """The deployment with the contexts that come into force, which of them nobody wrote, and what is to say."""
+
+    deployment: Deployment
+    forks: frozenset[str] = frozenset()
+    refused: tuple[Problem, ...] = ()
+    """Errors about single contexts: what was declared is not in force, the rest is."""
+    observed: tuple[Problem, ...] = ()
+
+
+def settle_contexts(
+    current: Deployment,
+    proposed: Deployment,
+    allowed: Allowed = USUAL,
+    written: Mapping[Key, Written] | None = None,
+) -> Settlement:
+    """What of the proposed contexts comes into force; :class:`SituError` if nothing of it can."""
+    if len(current.contexts) == 1 or (current.contexts == proposed.contexts and _same_root(current, proposed)):
+        return Settlement(deployment=proposed)
+    places = {key.name: Location(file=each.file) for key, each in (written or {}).items() if key.kind == "context"}
+    settled = settle(
+        current.contexts,
+        proposed.contexts,
+        _uses(current, proposed),
+        lambda bodies: _load(bodies, proposed),
+        allowed,
+        places,
+    )
+    deployment = proposed if settled.contexts is proposed.contexts else replace(proposed, contexts=settled.contexts)
+    return Settlement(
+        deployment=deployment, forks=frozenset(settled.forks), refused=settled.refused, observed=settled.kept
+    )
+
+
+def carry_kept(current: Deployment, folder: Deployment, allowed: Allowed = USUAL) -> Deployment:
+    """The folder's contexts with the rules that were put into them; those against what is no longer there are gone."""
+    former = current.contexts.as_json()
+    if allowed.propagate or not any("kept" in body for body in former.values()):
+        return folder
+    bodies = folder.contexts.as_json()
+    for id, body in bodies.items():
+        if id in former and "kept" not in body and (kept := _still_needed(former[id].get("kept", {}), id, bodies)):
+            bodies[id] = {**body, "kept": kept}
+    return replace(folder, contexts=_load(bodies, folder)) if bodies != folder.contexts.as_json() else folder
+
+
+def _still_needed(kept: Mapping[str, Any], id: str, bodies: Mapping[str, Any]) -> dict[str, list[str]]:
+    own = bodies[id]
+    above: list[Mapping[str, Any]] = []
+    parent = own.get("extends")
+    while parent is not None:
+        body = bodies.get(parent, {})
+        above.append(body)
+        parent = body.get("extends")
+    result: dict[str, list[str]] = {}
+    for direction, rules in kept.items():
+        there = {_pattern(rule) for body in above for rule in body.get("rules", {}).get(direction, ())}
+        overridden = {_pattern(rule) for rule in own.get("rules", {}).get(direction, ())}
+        if left := [rule for rule in rules if _pattern(rule) in there - overridden]:
+            result[direction] = left
+    return result
+
+
+def _pattern(rule: str) -> str:
+    return rule.rpartition(" -> ")[0]
+
+
+def _same_root(current: Deployment, proposed: Deployment) -> bool:
+    before, after = current.contexts.root, proposed.contexts.root
+    return before.types == after.types and before.functions == after.functions
+
+
+def _load(bodies: Mapping[str, Mapping[str, Any]], deployment: Deployment) -> Contexts:
+    problems = Problems()
+    contexts = load_contexts(
+        [context_document(id, body, id) for id, body in bodies.items()],
+        deployment.types,
+        deployment.functions,
+        problems,
+        limits=deployment.settings.expression_limits,
+        sources={name: source.row for name, source in deployment.sources.items()},
+    )
+    check_contexts(contexts, problems)
+    problems.raise_errors()
+    return contexts
+
+
+def _uses(current: Deployment, proposed: Deployment) -> dict[str, list[str]]:
+    """Who uses a context now, and still will: whoever comes or goes with the change takes it as it then is."""
+    result: dict[str, list[str]] = {}
+    for id, subscription in sorted(current.subscriptions.items()):
+        after = proposed.subscriptions.get(id)
+        if after is not None and after.context == subscription.context:
+            result.setdefault(subscription.context, []).append(f"subscription {id}")
+    for id, advertisement in sorted(current.advertisements.items()):
+        before, later = current.clients.get(advertisement.client), proposed.clients.get(advertisement.client)
+        if id in proposed.advertisements and before is not None and later == before:
+            result.setdefault(before.context, []).append(f"advertisement {id}")
+    return result

@@ -1,0 +1,151 @@
+"""Contexts augmented at random: what those below them do stays as it was, and would not without the rules put in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from situ.errors import Problems
+from situ.interpretation.contexts import Contexts
+from situ.interpretation.differing import differing
+from situ.interpretation.keeping import Kept, keep_below, with_contexts
+from situ.interpretation.model import IDENTITY, KEEP, Context, Direction, Rule
+from situ.interpretation.patterns import Traversal
+from situ.interpretation.resolution import Rules, expand, transforming
+from situ.interpretation.transformation import transformations
+from tests.property.test_resolution import World, worlds
+from tests.transformations import CaseGenerator, generated_case
+
+
+def chain_of(context: Context) -> Contexts:
+    return Contexts(context.chain)
+
+
+def augmented(contexts: Contexts, id: str, rules: list[Rule]) -> Contexts:
+    """A context with more rules, of patterns that it does not have yet."""
+    context = contexts.by_id[id]
+    known = {(rule.direction, rule.pattern) for rule in context.rules}
+    fresh = {(rule.direction, rule.pattern): rule for rule in rules if (rule.direction, rule.pattern) not in known}
+    added = [replace(rule, context=id, order=len(context.rules) + number) for number, rule in enumerate(fresh.values())]
+    return with_contexts(contexts, {id: replace(context, rules=(*context.rules, *added))})
+
+
+# ── which rule converts what ──────────────────────────────────────────────────────────────────────
+
+
+def winners(context: Context, world: World) -> Mapping[Traversal, tuple[str, str]]:
+    rules = Rules.of(context, Direction.OUT)
+    places = (each for event in world.events for each in transforming(expand(event, rules, world.types)))
+    return {each.path: (str(each.rule.pattern), each.rule.function) for each in places if each.rule is not None}
+
+
+def named(contexts: Contexts, dice: random.Random) -> Contexts:
+    """Each rule with a function of its own, so that it can be seen which one it was."""
+    made = {
+        id: replace(each, rules=tuple(_named(rule, id, dice) for rule in each.rules))
+        for id, each in contexts.by_id.items()
+    }
+    return with_contexts(contexts, made)
+
+
+def _named(rule: Rule, id: str, dice: random.Random) -> Rule:
+    return rule if rule.function == KEEP else replace(rule, function=f"{id}_{dice.randrange(10**9)}")
+
+
+def resolved_alike(seeds: range) -> tuple[int, int, int]:
+    """How many changes there were, how many descendants would have changed, and how many patterns were seen before."""
+    changes = would = seen = 0
+    for world in worlds(seeds):
+        for _ in range(4):
+            old = named(chain_of(world.context()), world.dice)
+            below = sorted(old.by_id.keys() - {"grandchild"}) if "grandchild" in old.by_id else ["root"]
+            id = world.dice.choice(below)
+            known = [rule.pattern for each in old for rule in each.rules]
+            patterns = [
+                world.dice.choice(known) if world.dice.random() < 0.3 else world.pattern()
+                for _ in range(world.dice.randint(1, 4))
+            ]
+            rules = [
+                Rule(direction=Direction.OUT, pattern=pattern, function=f"new_{number}")
+                for number, pattern in enumerate(patterns)
+            ]
+            new = augmented(old, id, rules)
+            after, kept = keep_below(old, new, {id})
+            for each in after:
+                if each.id != id and any(above.id == id for above in each.chain):
+                    was = winners(old.by_id[each.id], world)
+                    assert winners(each, world) == was
+                    would += winners(new.by_id[each.id], world) != was
+            assert winners(after.by_id[id], world) == winners(new.by_id[id], world)
+            changes += 1
+            seen += any(each.rule.function != KEEP for each in kept)
+    return changes, would, seen
+
+
+def test_new_rules_above_convert_nothing_below() -> None:
+    changes, would, seen = resolved_alike(range(60))
+    assert would > changes / 10
+    assert seen > 2
+
+
+@pytest.mark.soak
+def test_new_rules_above_convert_nothing_below_at_length() -> None:
+    resolved_alike(range(1_000, 6_000))
+
+
+# ── what comes out ────────────────────────────────────────────────────────────────────────────────
+
+
+def augmentations(seeds: range) -> Iterator[tuple[int, Contexts, Contexts, str]]:
+    """Contexts with at least one between root and the last, and the same with rules added to one above the last."""
+    for seed in seeds:
+        case = generated_case(seed)
+        if case is None or not case.context.types_of(case.direction).events:
+            continue
+        old = chain_of(case.context)
+        dice = random.Random(seed)
+        id = dice.choice([each.id for each in case.context.chain][1:])
+        more = CaseGenerator(seed)
+        more.types = dict(case.types.types)
+        rules = []
+        for _ in range(3):
+            rules += more._rules(case.types, case.direction, list(case.events))
+        visible = {rule.pattern.target for rule in rules}
+        functions = [each for above in old for each in above.functions.values() if each.parameter.type in visible]
+        drawn = []
+        for rule in rules:
+            fit = [each.name for each in functions if each.parameter.type == rule.pattern.target]
+            drawn.append(replace(rule, function=dice.choice([*fit, IDENTITY])))
+        yield seed, old, augmented(old, id, drawn), id
+
+
+def test_what_comes_out_below_is_what_came_out_before() -> None:
+    """Without the rules put in it would not be, now and then."""
+    would, kept_in = 0, 0
+    for seed, old, new, id in augmentations(range(250)):
+        after, kept = keep_below(old, new, {id})
+        kept_in += bool(kept)
+        for each in after:
+            if each.id == id or not any(above.id == id for above in each.chain):
+                continue
+            before = old.by_id[each.id]
+            assert differing(before, each) == (), (seed, each.id)
+            for direction in Direction:
+                was = transformations(before, direction, Problems())
+                found = transformations(each, direction, Problems())
+                assert {name: way.node for name, way in found.items()} == {name: way.node for name, way in was.items()}
+            would += differing(before, new.by_id[each.id]) != ()
+    assert would > 10
+    assert kept_in >= would
+
+
+def test_rules_put_in_tell_what_they_are_against() -> None:
+    found: list[Kept] = []
+    for _, old, new, id in augmentations(range(100)):
+        found += keep_below(old, new, {id})[1]
+    assert all(each.rule.kept and each.rule.pattern == each.against.pattern for each in found)
+    assert any("->" in each.instead for each in found)
+    assert any(each.instead == "no rule" for each in found)

@@ -1,0 +1,298 @@
+"""Contexts changed while somebody uses them: what is allowed, what is kept from those below, what is forked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from situ.errors import Problem, SituError
+from situ.interpretation.changing import Allowed, augments
+from situ.interpretation.differing import differing, is_grown
+from situ.registry.api_changes import propose_added, propose_altered
+from situ.registry.folder_changes import propose_folder
+from situ.registry.proposal import Proposal, State
+from situ.types.model import DOUBLE, Attribute, ListOf, Struct
+from tests.registry_files import deploy, document, following, key, state_of
+
+FILES = {
+    "situ.yaml": "name: parcels\nregistry: embedded\n",
+    "types/t.yaml": """
+        types:
+          Position: {x: double m, y: double m}
+          Crate: {spare: Position}
+        events:
+          Moved: {to: Position, crate: Crate, way: double m}
+          Checked(Moved): {}
+        """,
+    "contexts/root.yaml": """
+        context: root
+        functions: {twice: "Position -> Position = struct(value.x * 2 AS x, value.y * 2 AS y)"}
+        """,
+    "contexts/us.yaml": """
+        context: us
+        types: {Place: {x: double ft, y: double ft}}
+        events: {Moved: {to: Place, crate: Crate, way: double ft}}
+        maps: [out: Moved -> Moved]
+        rules: {out: [Moved.to -> in_feet, Crate -> identity]}
+        functions: {in_feet: "Position -> Place = struct(value.x * 3 AS x, value.y * 3 AS y)"}
+        """,
+    "contexts/ny.yaml": "context: us.ny\nextends: us\n",
+    "clients/c.yaml": """
+        clients:
+          ann: {context: us, subscriptions: {all: {types: [Moved]}}}
+          york: {context: us.ny, subscriptions: {all: {types: [Moved]}}}
+        """,
+}
+START = state_of(deploy(FILES))
+ONLY_YORK = FILES["clients/c.yaml"].replace("ann: {context: us, subscriptions: {all: {types: [Moved]}}}", "ann: {}")
+
+
+def changed(**texts: str) -> dict[str, str]:
+    """The files with others in place of those called so, without folders and endings."""
+    names = {name.rpartition("/")[2].removesuffix(".yaml"): name for name in FILES}
+    return {**FILES, **{names.get(name, f"contexts/{name}.yaml"): text for name, text in texts.items()}}
+
+
+def us(old: str, new: str) -> str:
+    assert FILES["contexts/us.yaml"].count(old) == 1
+    return FILES["contexts/us.yaml"].replace(old, new)
+
+
+def codes(problems: tuple[Problem, ...]) -> list[str]:
+    return [
+        problem.code.code for problem in problems if problem.code.code not in ("INT305", "INT306", "INT307", "INT413")
+    ]
+
+
+def body(state: State, id: str) -> Any:
+    return json.loads(state.objects[key("context", id)].body)
+
+
+def applied(state: State, files: dict[str, str], allowed: Allowed = Allowed()) -> tuple[State, Proposal]:  # noqa: B008
+    proposal = propose_folder(state, deploy(files), {}, allowed)
+    return following(state, proposal), proposal
+
+
+def refused(state: State, files: dict[str, str], allowed: Allowed = Allowed()) -> list[str]:  # noqa: B008
+    with pytest.raises(SituError) as error:
+        propose_folder(state, deploy(files), {}, allowed)
+    return codes(error.value.problems)
+
+
+class TestAugmented:
+    MORE = us("Crate -> identity]", "Crate -> identity, Checked.to -> further]").replace(
+        "functions: {", 'functions: {further: "Position -> Place = struct(value.x * 4 AS x, value.y * 4 AS y)", '
+    )
+
+    def test_what_is_new_holds_in_the_context_and_nothing_of_it_below(self) -> None:
+        state, proposal = applied(START, changed(us=self.MORE))
+        assert codes(proposal.problems) == ["INT505"]
+        said = str(proposal.problems[0])
+        assert "us.ny" in said
+        assert "Checked.to -> keep" in said
+        assert "`Moved.to -> in_feet` counts" in said
+        assert body(state, "us.ny")["kept"] == {"out": ["Checked.to -> keep"]}
+        assert state.objects[key("context", "us.ny")].origin == "folder"
+        old, new = START.deployment.contexts, state.deployment.contexts
+        assert differing(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
+        assert differing(old.by_id["us"], new.by_id["us"]) == ("out Checked", "out Moved")
+
+    def test_rules_put_in_stay_when_the_same_folder_is_applied_again(self) -> None:
+        state, _ = applied(START, changed(us=self.MORE))
+        again = propose_folder(state, deploy(changed(us=self.MORE)), {})
+        assert (again.moves, again.problems) == ({}, ())
+
+    def test_they_go_with_what_they_were_put_in_against(self) -> None:
+        state, _ = applied(START, changed(us=self.MORE, c=ONLY_YORK))
+        state, _ = applied(state, changed(c=ONLY_YORK))
+        assert "kept" not in body(state, "us.ny")
+
+    def test_whoever_says_it_himself_needs_none(self) -> None:
+        own = "context: us.ny\nextends: us\nrules: {out: [Checked.to -> in_feet]}"
+        state, _ = applied(START, changed(us=self.MORE))
+        state, proposal = applied(state, changed(us=self.MORE, ny=own))
+        assert "kept" not in body(state, "us.ny")
+        assert proposal.problems == ()
+
+    def test_propagated_it_holds_below_too(self) -> None:
+        for start in (START, applied(START, changed(us=self.MORE))[0]):
+            state, proposal = applied(start, changed(us=self.MORE), Allowed(propagate=True))
+            assert proposal.problems == ()
+            assert "kept" not in body(state, "us.ny")
+            ways = differing(START.deployment.contexts.by_id["us.ny"], state.deployment.contexts.by_id["us.ny"])
+            assert ways == ("out Checked", "out Moved")
+
+    def test_a_pattern_that_was_seen_from_further_up_keeps_its_function(self) -> None:
+        root = FILES["contexts/root.yaml"] + "rules: {out: [Checked.way -> identity, Moved.crate.spare -> twice]}"
+        quiet = us(", Crate -> identity]", "]").replace("way: double ft", "way: double m")
+        before, _ = applied(State(), changed(root=root, us=quiet))
+        more = quiet.replace("[Moved.to", "[Moved.crate.spare -> identity, Moved.to")
+        state, proposal = applied(before, changed(root=root, us=more))
+        assert codes(proposal.problems) == ["INT505"]
+        assert body(state, "us.ny")["kept"] == {"out": ["Moved.crate.spare -> twice"]}
+        old, new = before.deployment.contexts, state.deployment.contexts
+        assert differing(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
+        assert differing(old.by_id["us"], new.by_id["us"]) != ()
+
+    def test_root_is_augmented_like_any_other(self) -> None:
+        plain = us("rules: {out: [Moved.to -> in_feet, Crate -> identity]}", "rules: {out: [Moved.to -> in_feet]}")
+        before, _ = applied(State(), changed(us=plain))
+        root = FILES["contexts/root.yaml"] + "rules: {out: [Crate.spare -> twice, Moved.crate.spare -> twice]}"
+        state, proposal = applied(before, changed(us=plain, root=root))
+        assert codes(proposal.problems) == ["INT505"]
+        assert body(state, "us")["kept"] == {"out": ["Moved.crate.spare -> keep"]}
+        assert "kept" not in body(state, "us.ny"), "it inherits the rule that was put in above it"
+
+    def test_what_rules_cannot_keep_apart_is_a_change(self) -> None:
+        """A function by which units are converted from now on, and a mapping of a subtype."""
+        function = us("functions: {", "functions: {feet: double m -> double ft = value * 3.3, ")
+        mapping = us("maps: [out: Moved -> Moved]", "maps: [out: Moved -> Moved, out: Checked -> Checked]").replace(
+            "events: {", "events: {Checked: {way: double ft}, "
+        )
+        for text in (function, mapping):
+            state, proposal = applied(START, changed(us=text))
+            assert codes(proposal.problems) == ["INT504"]
+            assert body(state, "us") == body(START, "us")
+            nobody_below = changed(
+                us=text, c=FILES["clients/c.yaml"].replace("york: {context: us.ny", "york: {context: us")
+            )
+            before, _ = applied(State(), {**FILES, "clients/c.yaml": nobody_below["clients/c.yaml"]})
+            assert applied(before, nobody_below)[1].problems == ()
+
+
+class TestInUse:
+    OTHER = us("value.x * 3 AS x", "value.x * 3.28 AS x")
+
+    def test_it_stays_and_a_fork_has_what_is_new(self) -> None:
+        state, proposal = applied(START, changed(us=self.OTHER))
+        assert codes(proposal.problems) == ["INT504"]
+        said = str(proposal.problems[0])
+        assert "subscription ann/all, subscription york/all" in said
+        assert "`us.v2`" in said
+        assert body(state, "us") == body(START, "us")
+        fork = body(state, "us.v2")
+        assert fork["extends"] == "us"
+        assert fork.keys() == {"extends", "functions"}
+        assert state.objects[key("context", "us.v2")].origin == "api"
+        wanted = deploy(changed(us=self.OTHER)).contexts.by_id["us"]
+        assert differing(wanted, state.deployment.contexts.by_id["us.v2"]) == ()
+
+    def test_once(self) -> None:
+        state, _ = applied(START, changed(us=self.OTHER))
+        again = propose_folder(state, deploy(changed(us=self.OTHER)), {})
+        assert (again.moves, codes(again.problems)) == ({}, ["INT504"])
+        state, proposal = applied(state, changed(us=self.OTHER.replace("3.28", "3.281")))
+        assert "`us.v3`" in str(proposal.problems[0])
+        assert {"us.v2", "us.v3"} <= state.deployment.contexts.by_id.keys()
+
+    def test_or_is_refused(self) -> None:
+        assert refused(START, changed(us=self.OTHER), Allowed(fork=False)) == ["INT504"]
+
+    def test_what_is_used_below_is_in_use(self) -> None:
+        before, _ = applied(State(), changed(c=ONLY_YORK))
+        assert codes(applied(before, changed(c=ONLY_YORK, us=self.OTHER))[1].problems) == ["INT504"]
+
+    def test_without_users_everything_may_change(self) -> None:
+        nobody = "clients: {ann: {context: us}}"
+        before, _ = applied(State(), changed(c=nobody))
+        state, proposal = applied(before, changed(c=nobody, us=self.OTHER))
+        assert proposal.problems == ()
+        assert "3.28" in json.dumps(body(state, "us"))
+
+    def test_whoever_leaves_with_the_change_does_not_count(self) -> None:
+        moved = "clients: {ann: {subscriptions: {all: {types: [Moved]}}}}"
+        _, proposal = applied(START, changed(us=self.OTHER, c=moved))
+        assert proposal.problems == ()
+
+    def test_what_nobody_notices_may_change(self) -> None:
+        unused = us("functions: {", "functions: {other: double m -> double km = value / 1000, ")
+        before, _ = applied(START, changed(us=unused))
+        _, proposal = applied(before, changed(us=unused.replace("/ 1000", "/ 1001")))
+        assert proposal.problems == ()
+
+    def test_rules_taken_out_are_overridden_in_the_fork(self) -> None:
+        fine = us("Crate -> identity]", "Crate -> identity, Moved.crate.spare -> twice]").replace(
+            "Crate -> identity, ", ""
+        )
+        before, _ = applied(State(), changed(us=fine))
+        state, proposal = applied(before, changed(us=fine.replace(", Moved.crate.spare -> twice", "")))
+        assert codes(proposal.problems) == ["INT504"]
+        assert body(state, "us.v2") == {"extends": "us", "rules": {"out": ["Moved.crate.spare -> keep"]}}
+
+    def test_what_cannot_be_said_by_overriding_is_refused(self) -> None:
+        without = us("maps: [out: Moved -> Moved]", "maps: []").replace("events: {Moved", "events: {Moving")
+        people = FILES["clients/c.yaml"].replace("types: [Moved]", "types: [Moved]")
+        assert refused(START, changed(us=without, c=people))[:1] in (["INT504"], ["INT601"])
+        texas = "context: texas\nextends: us"
+        before, _ = applied(State(), {**FILES, "contexts/t.yaml": texas, "clients/d.yaml": _client("texas")})
+        other = {**FILES, "contexts/t.yaml": "context: texas", "clients/d.yaml": _client("texas")}
+        assert refused(before, other) == ["INT504"]
+
+    def test_root_cannot_be_forked(self) -> None:
+        rules = us("Crate -> identity]", "Moved.crate.spare -> twice]")
+        before, _ = applied(State(), changed(us=rules))
+        root = FILES["contexts/root.yaml"].replace("value.x * 2", "value.x * 2.5")
+        assert refused(before, changed(us=rules, root=root)) == ["INT504"]
+
+
+def _client(context: str) -> str:
+    return f"clients: {{eve: {{context: {context}, subscriptions: {{all: {{types: [Moved]}}}}}}}}"
+
+
+def test_single_contexts_follow_the_same_rules() -> None:
+    state = following(START, propose_added(START, key("context", "eu"), document("context: eu\nextends: us"))[0])
+    state = following(state, propose_added(state, key("client", "bo"), document("clients: {bo: {context: eu}}"))[0])
+    text = "clients: {bo: {subscriptions: {all: {types: [Moved]}}}}"
+    state = following(state, propose_added(state, key("subscription", "bo/all"), document(text))[0])
+    finer = "context: eu\nextends: us\nrules: {out: [Checked.to -> in_feet]}"
+    proposal, problems = propose_altered(state, key("context", "eu"), document(finer))
+    assert codes(problems) == []
+    state = following(state, proposal)
+    other = finer.replace("[Checked", "[Checked.crate -> identity, Checked")
+    away = 'context: eu\nextends: us\nfunctions: {in_feet: "Position -> Place = struct(value.x AS x, value.y AS y)"}'
+    assert codes(propose_altered(state, key("context", "eu"), document(other))[1]) == []
+    proposal, problems = propose_altered(state, key("context", "eu"), document(away))
+    assert codes(problems) == ["INT504"]
+    assert [str(each) for each in proposal.moves] == ["context eu.v2"]
+    with pytest.raises(SituError) as error:
+        propose_altered(state, key("context", "eu"), document(away), Allowed(fork=False))
+    assert codes(error.value.problems) == ["INT504"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {"rules": {"out": ["A -> f"]}}, True),
+        ({"rules": {"out": ["A -> f"]}}, {"rules": {"out": ["A -> f", "B -> f"]}}, True),
+        ({"rules": {"out": ["A -> f"]}}, {"rules": {"out": ["A -> f", "A -> g"]}}, False),
+        ({"rules": {"out": ["A -> f"]}}, {"rules": {"out": ["A -> g"]}}, False),
+        ({"rules": {"out": ["A -> f"]}}, {}, False),
+        ({"kept": {"out": ["A -> keep"]}}, {}, True),
+        ({"maps": [{"out": "A -> B"}]}, {"maps": [{"out": "A -> B"}, {"in": "A -> B"}]}, True),
+        ({"maps": [{"out": "A -> B"}]}, {"maps": [{"out": "A -> B"}, {"out": "A -> C"}]}, False),
+        ({"types": {"A": {}}}, {"types": {"A": {}, "B": {}}}, True),
+        ({"types": {"A": {}}}, {"types": {"A": {"base": "string"}}}, False),
+        ({"events": ["A"]}, {}, False),
+        ({"units": {"EUR": "currency"}}, {"units": {"EUR": "label"}}, False),
+        ({"extends": "us"}, {"extends": "eu"}, False),
+        ({"derive": True}, {}, False),
+        ({"functions": [{"name": "f"}]}, {"functions": [{"name": "f"}, {"name": "g"}]}, True),
+        ({"functions": [{"name": "f"}]}, {"functions": [{"name": "f", "lossy": True}]}, False),
+    ],
+)
+def test_augmentations(before: dict[str, Any], after: dict[str, Any], expected: bool) -> None:
+    assert augments(before, after) is expected
+
+
+def test_types_that_grew() -> None:
+    x, y = Attribute(name="x", type=DOUBLE), Attribute(name="y", type=DOUBLE)
+    one, two = Struct("A", (x,)), Struct("A", (x, y))
+    optional = Struct("A", (x, Attribute(name="y", type=DOUBLE, optional=True)))
+    assert is_grown(one, one)
+    assert is_grown(one, optional)
+    assert is_grown(ListOf(one), ListOf(optional))
+    assert not is_grown(one, two)
+    assert not is_grown(two, one)
+    assert not is_grown(one, Struct("B", (x,)))
