@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from situ.edge.journal import Journal, read_journal
-from situ.overlay.window import Window
+from situ.overlay.window import Seen, Window
 
 _log = logging.getLogger("situ.client")
 _IDS_AGE, _MOST_IDS = 600.0, 100_000
@@ -153,17 +153,21 @@ class SeenFile:
                 self._take(line)
             self._rewrite()
 
+    def of(self, client: str, incarnation: int) -> Done:
+        """What was done with of this producer."""
+        return Done(self, self.window.of(client, incarnation), f'["{client}",{incarnation},'.encode())
+
     def add(self, client: str, incarnation: int, seq: int) -> None:
         """This event is done with."""
-        self.window.add(client, incarnation, seq)
-        journal = self._journal
-        if journal is not None and not journal.append(f'["{client}",{incarnation},{seq}]\n'.encode()):
+        self.of(client, incarnation).add(seq)
+
+    def append(self, line: bytes) -> None:
+        if self._journal is not None and not self._journal.append(line):
             self._rewrite()
 
     def note_history(self, after: int, *, done: bool) -> None:
         self.history = {"after": after, "done": done}
-        if self._journal is not None and not self._journal.append(_line(self.history)):
-            self._rewrite()
+        self.append(_line(self.history))
 
     def close(self) -> None:
         if self._journal is not None:
@@ -187,6 +191,23 @@ class SeenFile:
         if self.history:
             lines.append(_line(self.history))
         self._journal = Journal(self._file, lines)
+
+
+class Done:
+    """The events of one producer that one durable subscription is done with."""
+
+    __slots__ = ("_file", "_numbers", "_start", "has")
+
+    def __init__(self, file: SeenFile, numbers: Seen, start: bytes) -> None:
+        self.has = numbers.has
+        self._file = file
+        self._numbers = numbers
+        self._start = start
+
+    def add(self, seq: int) -> None:
+        """This event is done with."""
+        self._numbers.add(seq)
+        self._file.append(b"%b%d]\n" % (self._start, seq))
 
 
 def _is_writable(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from situ.catalogue import NOT_INSTALLED
 from situ.edge.event import Event
 from situ.edge.receiving import Buffer, Durable, Page, Stream
 from situ.errors import SituError
+
+_log = logging.getLogger("situ.client")
 
 Callback = Callable[[Event], Awaitable[object] | object]
 
@@ -128,3 +131,9 @@ class Listener:
     error: str = ""
     """What the last failed call raised."""
     task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    def note(self, error: Exception) -> None:
+        """The callback raised this."""
+        self.failed += 1
+        self.error = f"{type(error).__name__}: {error}"
+        _log.error("a listener of %s failed", ", ".join(self.registration.types), exc_info=error)

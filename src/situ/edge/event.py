@@ -1,7 +1,6 @@
 """An event as an application gets it, read from the line that was delivered.
 
-A message of hundreds of events is read by one call; what an application does not look at, the data above all, is not
-read at all.
+A message of hundreds of events is read by one call; what few applications look at is made when they do.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _with_attributes(value: Any) -> Any:
     return value
 
 
-class Event(msgspec.Struct, kw_only=True, dict=True):
+class Event(msgspec.Struct, kw_only=True):
     """What was published, and where it stands: its ``key`` among its producer's events, its ``pos`` in the log.
 
     ``redelivered`` says that this process or one before it may have seen the event already.
@@ -47,7 +46,7 @@ class Event(msgspec.Struct, kw_only=True, dict=True):
     id: str
     source: str
     type: str
-    time: datetime
+    instant: str = msgspec.field(name="time")
     key: str = msgspec.field(name="situkey", default="")
     context: str = msgspec.field(name="situcontext", default="root")
     subject: str | None = None
@@ -55,14 +54,18 @@ class Event(msgspec.Struct, kw_only=True, dict=True):
     redelivered: bool = msgspec.field(name="situredelivered", default=False)
     position: str = msgspec.field(name="situpos", default="0")
     subscriptions: str = msgspec.field(name="situsubs", default="")
-    raw: msgspec.Raw = msgspec.field(name="data", default=msgspec.Raw(b"{}"))
+    content: dict[str, Any] = msgspec.field(name="data", default_factory=dict)
 
     @property
     def data(self) -> Data:
-        found: Data | None = self.__dict__.get("data")
-        if found is None:
-            found = self.__dict__["data"] = Data(msgspec.json.decode(self.raw))
-        return found
+        content = self.content
+        if type(content) is not Data:
+            content = self.content = Data(content)
+        return content
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.instant)
 
     @property
     def pos(self) -> int:

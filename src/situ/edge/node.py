@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -219,9 +218,16 @@ class Node:
 
     async def _listen(self, listener: Listener) -> None:
         try:
-            async with aclosing(self._subscriptions.stream(listener.registration)) as events:
+            async with self._subscriptions.reading(listener.registration) as events:
                 async for event in events:
-                    await _call(listener, event)
+                    listener.called += 1
+                    try:
+                        result = listener.callback(event)
+                        if result is not None and inspect.isawaitable(result):
+                            await result
+                    except Exception as error:  # noqa: BLE001 - the application's own: the next event is another matter
+                        listener.note(error)
+            self._subscriptions.raise_if_over()
         except SituError as error:
             _log.error("the listener of %s ends: %s", ", ".join(listener.registration.types), error)
             listener.error = str(error)
@@ -275,18 +281,6 @@ class Node:
             self._subscriptions.told(message)
         elif isinstance(message, Nack):
             _log.error("%s: %s was refused: %s %s", self.client, message.name, message.code, message.message)
-
-
-async def _call(listener: Listener, event: Event) -> None:
-    listener.called += 1
-    try:
-        result = listener.callback(event)
-        if result is not None and inspect.isawaitable(result):
-            await result
-    except Exception as error:  # noqa: BLE001 - the application's own: the next event is another matter
-        listener.failed += 1
-        listener.error = f"{type(error).__name__}: {error}"
-        _log.exception("a listener of %s failed", ", ".join(listener.registration.types))
 
 
 def _subscribed(registration: Registration) -> Subscribed:

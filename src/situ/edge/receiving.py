@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from situ.bus.interface import Bus
+from situ.bus.interface import Bus, Consumption
 from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER
-from situ.edge.client_files import SeenFile
+from situ.edge.client_files import Done, SeenFile
 from situ.edge.event import Event, read_events
 from situ.errors import SituError
 from situ.overlay.messages import HistoryAck
@@ -127,43 +127,50 @@ class Durable:
                     if left == 0:
                         return
         while True:
+            consumption: Consumption | None = None
             try:
-                async with aclosing(self._consumed(left)) as consumed:
-                    async for event in consumed:
-                        left -= 1
+                consumption = await self._bus.consume(self._consumer)
+                async for stored in consumption:
+                    come = read_events(stored.body)
+                    last = come[-1]
+                    # The events of a message are mostly of one producer: all of a key but the number is read once.
+                    producer, done = "", None
+                    for event in come:
+                        begin, _, number = event.key.rpartition(".")
+                        if begin != producer:
+                            producer, done = begin, self._done(begin)
+                        if done is None:
+                            continue
+                        seq = int(number)
+                        if done.has(seq):
+                            self.repeats += 1
+                            continue
+                        if stored.redelivered:
+                            event.redelivered = True
+                        self.received += 1
                         yield event
-                return
+                        done.add(seq)
+                        left -= 1
+                        if left == 0 and event is not last:
+                            return
+                    await consumption.acknowledge(stored.seq)
+                    if left == 0:
+                        return
             except SituError as error:
                 if error.code not in _PASSING:
                     raise
                 # The bus was away for longer than it waits by itself; what is not acknowledged comes again.
                 await asyncio.sleep(_PAUSE)
+            else:
+                return
+            finally:
+                if consumption is not None:
+                    await consumption.close()
 
-    async def _consumed(self, left: int) -> Stream:
-        consumption = await self._bus.consume(self._consumer)
-        try:
-            async for stored in consumption:
-                events_here = read_events(stored.body)
-                last = events_here[-1]
-                for event in events_here:
-                    client, incarnation, seq = event.parts
-                    if client == self._client:
-                        continue
-                    if self._seen.window.has(client, incarnation, seq):
-                        self.repeats += 1
-                        continue
-                    event.redelivered = stored.redelivered
-                    self.received += 1
-                    yield event
-                    self._seen.add(client, incarnation, seq)
-                    left -= 1
-                    if left == 0 and event is not last:
-                        return
-                await consumption.acknowledge(stored.seq)
-                if left == 0:
-                    return
-        finally:
-            await consumption.close()
+    def _done(self, producer: str) -> Done | None:
+        """What was done with of a producer, its client and incarnation; None if it is this client itself."""
+        client, _, incarnation = producer.rpartition(".")
+        return None if client == self._client else self._seen.of(client, int(incarnation))
 
     async def _history(self, pages: Page) -> Stream:
         after: int | None = self._seen.history.get("after")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from weakref import WeakSet
 
@@ -145,18 +145,28 @@ class Subscriptions:
         try:
             await registration.require(self._session.terms.install_timeout)
             given = 0
-            async with aclosing(self.stream(registration, limit)) as events:
+            async with self.reading(registration, limit) as events:
                 async for event in events:
                     yield event
                     given += 1
                     if given == limit and not registration.durable:
                         break
+                else:
+                    self.raise_if_over()
         finally:
             if durable is None and registration.name in self.registrations and not self._closed:
                 await self.drop(registration)
 
-    async def stream(self, registration: Registration, limit: int | None = None) -> Stream:
+    async def stream(self, registration: Registration) -> Stream:
         """The events of a registration; one reader at a time."""
+        async with self.reading(registration) as events:
+            async for event in events:
+                yield event
+        self.raise_if_over()
+
+    @asynccontextmanager
+    async def reading(self, registration: Registration, limit: int | None = None) -> AsyncIterator[Stream]:
+        """The stream of a registration for as long as somebody reads it; one reader at a time."""
         if registration.reading:
             remedy = "End the other loop or listener first, or register under a name of its own."
             raise SituError(NOT_AVAILABLE(what=f"A second reader of `{registration.id}`", remedy=remedy))
@@ -172,12 +182,14 @@ class Subscriptions:
             else:
                 events = live(registration.buffer)
             async with aclosing(events):
-                async for event in events:
-                    yield event
-            if self._session.error is not None:
-                raise self._session.error
+                yield events
         finally:
             registration.reading = False
+
+    def raise_if_over(self) -> None:
+        """A stream that ended by itself may have done so because the session did."""
+        if self._session.error is not None:
+            raise self._session.error
 
     def _pages(self, name: str, since: int) -> Page:
         async def page(after: int | None) -> HistoryAck:

@@ -1,4 +1,4 @@
-"""Which events were there before: the highest sequence number of each producer, and a bitmap of those below it.
+"""Which events were there before: of each producer the numbers that came without a gap, and a bitmap of those below.
 
 The keys of a producer come in order; what comes again is told apart by its number. This is how copies end wherever two
 ways of an event meet: at the seam of history and live events, after a message was sent again, after a restart.
@@ -7,66 +7,99 @@ ways of an event meet: at the seam of history and live events, after a message w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 BELOW = 1024
 """How many numbers below the highest are remembered one by one."""
 
 
-@dataclass(slots=True)
 class Seen:
-    """The numbers of one incarnation of one producer. Bit n of ``bits`` says that ``highest - n`` was there."""
+    """The numbers of one incarnation of one producer: all from ``since`` to ``highest``, and some below.
 
-    highest: int = 0
-    bits: int = 0
+    Bit n of ``bits`` says that ``since - 1 - n`` was there. The usual number, the next one, is a mere addition.
+    """
 
+    __slots__ = ("below", "bits", "highest", "out_of_order", "since", "too_old")
 
-@dataclass(slots=True)
-class Window:
-    """What a subscription has seen."""
+    def __init__(self, below: int, highest: int = 0, bits: int = 0) -> None:
+        self.below = below
+        self.highest = highest
+        self.since = highest + 1
+        self.bits = bits
+        self.out_of_order = 0
+        self.too_old = 0
 
-    below: int = BELOW
-    producers: dict[tuple[str, int], Seen] = field(default_factory=dict)
-    out_of_order: int = 0
-    """Unseen numbers below the highest: they are let through, and should not happen."""
-    too_old: int = 0
-    """Numbers below the window: they count as seen, and should not happen either."""
-    _mask: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self._mask = (1 << self.below) - 1
-
-    def has(self, client: str, incarnation: int, seq: int) -> bool:
-        """Whether this event was there."""
-        seen = self.producers.get((client, incarnation))
-        if seen is None or seq > seen.highest:
+    def has(self, seq: int) -> bool:
+        if seq > self.highest:
             return False
-        behind = seen.highest - seq
-        return behind >= self.below or bool(seen.bits >> behind & 1)
+        return seq >= self.since or self.highest - seq >= self.below or bool(self.bits >> (self.since - 1 - seq) & 1)
 
-    def add(self, client: str, incarnation: int, seq: int) -> bool:
-        """Note an event; False if it was there before."""
-        seen = self.producers.get((client, incarnation))
-        if seen is None:
-            seen = self.producers[client, incarnation] = Seen()
-        behind = seen.highest - seq
-        if behind < 0:
-            seen.bits = (seen.bits << -behind | 1) & self._mask if -behind < self.below else 1
-            seen.highest = seq
+    def add(self, seq: int) -> bool:
+        """Note a number; False if it was there before."""
+        if seq == self.highest + 1:
+            self.highest = seq
             return True
-        if behind >= self.below:
+        if seq > self.highest:
+            gap = seq - 1 - self.highest
+            self.bits = (self.below_highest() << gap) & self._mask if gap < self.below else 0
+            self.since = self.highest = seq
+            return True
+        if self.highest - seq >= self.below:
             self.too_old += 1
             return False
-        if seen.bits >> behind & 1:
+        if self.has(seq):
             return False
-        seen.bits |= 1 << behind
+        self.bits |= 1 << (self.since - 1 - seq)
         self.out_of_order += 1
         return True
 
+    def below_highest(self) -> int:
+        """A bitmap of all that is remembered: bit n says that ``highest - n`` was there."""
+        run = min(self.highest - self.since + 1, self.below)
+        return (self.bits << run | (1 << run) - 1) & self._mask
+
+    @property
+    def _mask(self) -> int:
+        return (1 << self.below) - 1
+
+
+class Window:
+    """What a subscription has seen."""
+
+    def __init__(self, below: int = BELOW) -> None:
+        self.below = below
+        self._producers: dict[tuple[str, int], Seen] = {}
+
+    @property
+    def out_of_order(self) -> int:
+        """Unseen numbers below the highest: they are let through, and should not happen."""
+        return sum(each.out_of_order for each in self._producers.values())
+
+    @property
+    def too_old(self) -> int:
+        """Numbers below the window: they count as seen, and should not happen either."""
+        return sum(each.too_old for each in self._producers.values())
+
+    def of(self, client: str, incarnation: int) -> Seen:
+        """The numbers of this producer, none so far if it is new."""
+        seen = self._producers.get((client, incarnation))
+        if seen is None:
+            seen = self._producers[client, incarnation] = Seen(self.below)
+        return seen
+
+    def has(self, client: str, incarnation: int, seq: int) -> bool:
+        """Whether this event was there."""
+        seen = self._producers.get((client, incarnation))
+        return seen is not None and seen.has(seq)
+
+    def add(self, client: str, incarnation: int, seq: int) -> bool:
+        """Note an event; False if it was there before."""
+        return self.of(client, incarnation).add(seq)
+
     def rows(self) -> Iterator[tuple[str, int, int, int]]:
         """The window as plain values, from which :meth:`restore` makes an equal one."""
-        for (client, incarnation), seen in self.producers.items():
-            yield client, incarnation, seen.highest, seen.bits
+        for (client, incarnation), seen in self._producers.items():
+            if seen.highest:
+                yield client, incarnation, seen.highest, seen.below_highest()
 
     def restore(self, client: str, incarnation: int, highest: int, bits: int) -> None:
-        self.producers[client, incarnation] = Seen(highest, bits)
+        self._producers[client, incarnation] = Seen(self.below, highest, bits)
