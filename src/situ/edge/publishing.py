@@ -111,20 +111,16 @@ class Publications:
         if id is not None:
             if id in self._ids:
                 self.duplicates += 1
-                return Receipt(self.client, self._sender.incarnation, 0, id, None)
+                return Receipt(0, id, None)
             self._ids.expect(id)
-        start = self._starts.get((type, source, under)) or self._start(type, source, under)
-
-        def text(seq: int) -> bytes:
-            return b'%s,"id":%s%s,"data":%s}' % (
-                start,
-                self._made_id(seq) if id is None else _encode(id),
-                more,
-                content,
-            )
-
         try:
-            return await self._sender.put(text, id)
+            sender = self._sender
+            if sender.busy:
+                await sender.room()
+            start = self._starts.get((type, source, under)) or self._start(type, source, under)
+            # From here to the end nothing waits: the number in the id is the one the event gets.
+            made = b'"%d-%d"' % (sender.incarnation, sender.seq + 1) if id is None else _encode(id)
+            return sender.put(b'%s,"id":%s%s,"data":%s}' % (start, made, more, content), id)
         except BaseException:
             if id is not None:
                 self._ids.discard(id)
@@ -138,10 +134,6 @@ class Publications:
         event = {"specversion": "1.0", "source": own, "type": type, "situad": under.id}
         start = self._starts[type, source, under] = _encode(event)[:-1]
         return start
-
-    def _made_id(self, seq: int) -> bytes:
-        """The id of an event that the application gave none."""
-        return b'"%d-%d"' % (self._sender.incarnation, seq)
 
     async def _advertisement(self, type: str, ad: Advertisement | str | None) -> Advertisement:
         if ad is not None:

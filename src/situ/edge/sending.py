@@ -32,11 +32,13 @@ Transmit = Callable[[Publish], Awaitable[FromRouter]]
 
 
 class Packet:
-    """A message under way: numbers ``first`` to ``last``."""
+    """A message under way: numbers ``first`` to ``last`` of a client's incarnation."""
 
-    __slots__ = ("body", "dead", "first", "ids", "last", "lines", "outcome", "size")
+    __slots__ = ("body", "client", "dead", "first", "ids", "incarnation", "last", "lines", "outcome", "size")
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, client: str, incarnation: int, first: int) -> None:
+        self.client = client
+        self.incarnation = incarnation
         self.first = first
         self.last = first - 1
         self.lines: list[bytes] = []
@@ -51,11 +53,9 @@ class Packet:
 class Receipt:
     """An event that is in the queue. ``await receipt.stored`` returns when it is stored, or raises why it is not."""
 
-    __slots__ = ("_client", "_id", "_incarnation", "_number", "_packet")
+    __slots__ = ("_id", "_number", "_packet")
 
-    def __init__(self, client: str, incarnation: int, number: int, id: str | None, packet: Packet | None) -> None:
-        self._client = client
-        self._incarnation = incarnation
+    def __init__(self, number: int, id: str | None, packet: Packet | None) -> None:
         self._number = number
         self._id = id
         self._packet = packet
@@ -63,11 +63,14 @@ class Receipt:
     @property
     def key(self) -> str:
         """Client, incarnation and number; of a duplicate none."""
-        return "" if self.duplicate else f"{self._client}.{self._incarnation}.{self._number}"
+        packet = self._packet
+        return "" if packet is None else f"{packet.client}.{packet.incarnation}.{self._number}"
 
     @property
     def id(self) -> str:
-        return f"{self._incarnation}-{self._number}" if self._id is None else self._id
+        if self._id is not None or self._packet is None:
+            return self._id or ""
+        return f"{self._packet.incarnation}-{self._number}"
 
     @property
     def duplicate(self) -> bool:
@@ -133,6 +136,8 @@ class Sender:
         self._round = 0
         """Raised whenever sending starts again from the first: what comes of earlier attempts then counts no more."""
         self._bytes = 0
+        self._sealed = False
+        """A message was full just now, and nothing has been waited for since."""
         self._attempt = 0
         self._ready = False
         self._pausing: asyncio.TimerHandle | None = None
@@ -149,37 +154,45 @@ class Sender:
 
     # ── taking events in ──
 
-    async def put(self, encode: Callable[[int], bytes], id: str | None) -> Receipt:
-        """Queue the event whose text ``encode`` makes for a number."""
-        if self.queued >= self._most or self._bytes >= self._size:
+    @property
+    def busy(self) -> bool:
+        """The next event must wait for :meth:`room`."""
+        return self._sealed or self.seq - self.stored >= self._most or self._bytes >= self._size
+
+    async def room(self) -> None:
+        """Wait until another event may be queued."""
+        if self._sealed:
+            # Whoever publishes in a tight loop never waits otherwise, and nothing would be sent.
+            self._sealed = False
+            await asyncio.sleep(0)
+        if self.busy:
             await self._wait_for_room()
+
+    def put(self, line: bytes, id: str | None) -> Receipt:
+        """Queue the event of the next number, whose text this is."""
         if self._error is not None:
             raise self._error
+        size, terms = len(line), self.terms
+        if size > terms.event_limit:
+            raise SituError(EVENT_TOO_LARGE(size=size, most=terms.event_limit))
         seq = self.seq + 1
-        line = encode(seq)
-        if len(line) > self.terms.event_limit:
-            raise SituError(EVENT_TOO_LARGE(size=len(line), most=self.terms.event_limit))
         packet = self._open
-        if packet is None or packet.size + len(line) > self.terms.batch_size:
+        if packet is None or packet.size + size > terms.batch_size:
             if packet is not None:
                 self._seal()
-            packet = self._open = Packet(seq)
+            packet = self._open = Packet(self.client, self.incarnation, seq)
             self._empty.clear()
             self._schedule()
         self.seq = packet.last = seq
         packet.lines.append(line)
-        packet.size += len(line) + 2
-        self._bytes += len(line)
+        packet.size += size + 2
+        self._bytes += size
         if id is not None:
             packet.ids.append(id)
-        full = len(packet.lines) >= self.terms.batch_events
-        if full:
+        if len(packet.lines) >= terms.batch_events:
             self._seal()
-        receipt = Receipt(self.client, self.incarnation, seq, id, packet)
-        if full:
-            # Whoever publishes in a tight loop never waits otherwise, and nothing would be sent.
-            await asyncio.sleep(0)
-        return receipt
+            self._sealed = True
+        return Receipt(seq, id, packet)
 
     async def _wait_for_room(self) -> None:
         self._seal()
