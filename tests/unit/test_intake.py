@@ -243,12 +243,12 @@ def test_nobody_publishes_what_only_situ_does() -> None:
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_line_is_a_cloudevent_with_marks_and_data_last() -> None:
+def test_a_line_is_a_cloudevent_with_marks_and_its_position_last() -> None:
     sent = row(event(id='a"b', confidence=50, color="red", situad="reader-7/a", time="2026-11-15T09:00:00Z"))
     line = encode_row(sent)
     assert list(json.loads(line)) == [
         "specversion", "color", "id", "source", "type", "time", "confidence",
-        "situkey", "situad", "siturecv", "situpos", "data",
+        "situkey", "situad", "siturecv", "data", "situpos",
     ]  # fmt: skip
     read = decode_event(line)
     assert (read.id, read.confidence, read.extensions, read.marks.key) == (
@@ -262,7 +262,8 @@ def test_a_line_is_a_cloudevent_with_marks_and_data_last() -> None:
 
 
 def test_a_line_without_position_gets_the_readers() -> None:
-    line = encode_row(row(event())).replace(b'"situpos":"458752",', b"")
+    line = encode_row(row(event())).replace(b',"situpos":"458752"', b"")
+    assert b"situpos" not in line
     assert decode_line(line, pos=5).pos == 5
 
 

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead, pack_root
 from situ.deployment.plan import Plan
-from situ.event.lines import dead_letter
+from situ.event.lines import dead_letter, placed_line
 from situ.event.message import Message, Stored, position, split_lines
 from situ.event.row import Bad, Row
-
-_DATA = b',"data":'
 
 
 def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:
@@ -35,9 +33,7 @@ def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
             placed.append(line)
             continue
         row.pos = pos = position(seq, number)
-        # The quotes of a text are escaped, so the first of these stands before the data.
-        cut = line.index(_DATA)
-        placed.append(b'%s,"situpos":"%d"%s' % (line[:cut], pos, line[cut:]))
+        placed.append(placed_line(line, pos))
     return placed
 
 

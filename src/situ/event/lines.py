@@ -28,8 +28,8 @@ class _Line(msgspec.Struct, gc=False):
     type: str
     time: str
     situkey: str
-    siturecv: str
     data: msgspec.Raw
+    siturecv: str = ""
     confidence: str = ""
     situad: str = ""
     situcontext: str = "root"
@@ -48,9 +48,9 @@ class _Written(msgspec.Struct, gc=False):
     situkey: str
     situad: str | msgspec.UnsetType
     situcontext: str | msgspec.UnsetType
-    siturecv: str
-    situpos: str | msgspec.UnsetType
+    siturecv: str | msgspec.UnsetType
     data: msgspec.Raw
+    situpos: str | msgspec.UnsetType
 
 
 class _DeadLetter(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -72,7 +72,6 @@ class _DeadLetter(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
 
 
 _encode = msgspec.json.Encoder().encode
-_encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(_Line).decode
 _START = b'{"specversion":"1.0",'
 _FIRST = b'"id":'
@@ -82,35 +81,55 @@ _PLAIN = _START + _FIRST
 
 def encode_row(row: Row) -> bytes:
     """The line of an event; without its position where that is not known yet, and 0."""
-    return _with_foreign(row, _encode(_written(row, print_instant(row.recv))))
+    return _with_foreign(row, _encode(_written(row)))
 
 
 def encode_rows(rows: Sequence[Row]) -> list[bytes]:
-    """The lines of events, most of which came in together."""
-    received, printed = -1, ""
-    written = []
+    """The lines of events, most of which came in together: what they have in common is written once."""
+    lines: list[bytes] = []
+    common: tuple[str, str, str, int, str] | None = None
+    times: tuple[int, int] | None = None
+    middle = key = end = time = received = b""
     for row in rows:
-        if row.recv != received:
-            received, printed = row.recv, print_instant(row.recv)
-        written.append(_written(row, printed))
-    lines = _encode_lines(written).split(b"\n")  # no line has a break inside: text escapes it, data is compact
-    return [_with_foreign(row, line) if row.ext else line for row, line in zip(rows, lines, strict=False)]
+        if row.ext or row.confidence is not None or row.context != "root":
+            lines.append(encode_row(row))
+            continue
+        own = (row.source, row.type, row.client, row.incarnation, row.ad)
+        if own != common:
+            common = own
+            middle = b',"source":%b,"type":%b,"time":"' % (_encode(row.source), _encode(row.type))
+            key = b'","situkey":"%b.%d.' % (row.client.encode(), row.incarnation)
+            end = b'","situad":%b' % _encode(row.ad) if row.ad else b'"'
+        if (row.time, row.recv) != times:
+            times = (row.time, row.recv)
+            time = print_instant(row.time).encode()
+            received = b"" if row.recv == row.time else b',"siturecv":"%b"' % print_instant(row.recv).encode()
+        line = b'%b%b%b%b%b%d%b%b,"data":%b}' % (
+            _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data,
+        )  # fmt: skip
+        lines.append(placed_line(line, row.pos) if row.pos else line)
+    return lines
 
 
-def _written(row: Row, received: str) -> _Written:
+def placed_line(line: bytes, pos: int) -> bytes:
+    """The line of an event that had no position, with this one."""
+    return b'%b,"situpos":"%d"}' % (line[:-1], pos)
+
+
+def _written(row: Row) -> _Written:
     return _Written(
         "1.0",
         row.id,
         row.source,
         row.type,
-        received if row.time == row.recv else print_instant(row.time),
+        print_instant(row.time),
         msgspec.UNSET if row.confidence is None else print_percent(row.confidence),
         f"{row.client}.{row.incarnation}.{row.seq}",
         row.ad or msgspec.UNSET,
         row.context if row.context != "root" else msgspec.UNSET,
-        received,
-        str(row.pos) if row.pos else msgspec.UNSET,
+        msgspec.UNSET if row.recv == row.time else print_instant(row.recv),
         msgspec.Raw(row.data),
+        str(row.pos) if row.pos else msgspec.UNSET,
     )
 
 
@@ -130,7 +149,7 @@ def decode_line(line: bytes, *, pos: int | None = None) -> Row:
         int(incarnation),
         int(seq),
         read.situcontext,
-        _time(read.siturecv),
+        _time(read.siturecv or read.time),
         read.id,
         read.source,
         read.type,
