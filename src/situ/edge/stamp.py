@@ -10,13 +10,11 @@ from situ.event.row import Bad, Row
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> tuple[list[Row], list[Bad]]:
     """The rows that go on, and those that do not."""
-    mark = plan.stamp.stamp
     good: list[Row] = []
     bad: list[Bad] = []
-    for row in rows:
-        stamped = mark(row) if isinstance(row, Row) else row
-        if isinstance(stamped, Row):
-            good.append(stamped)
+    for row in plan.stamp.each(rows):
+        if isinstance(row, Row):
+            good.append(row)
         else:
-            bad.append(stamped)
+            bad.append(row)
     return good, bad

@@ -10,5 +10,4 @@ from situ.event.row import Bad, Row
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:
     """The rows, stamped; what was bad before stays as it is."""
-    mark = plan.stamp.stamp
-    return [mark(row) if isinstance(row, Row) else row for row in rows]
+    return plan.stamp.each(rows)

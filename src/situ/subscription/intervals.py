@@ -76,8 +76,9 @@ class Intervals(Generic[T]):
             node += (index <= last) & (self._array[np.minimum(index, last)] == given)
         filed = self._filed
         for _ in range(self._size.bit_length()):
-            for place in np.flatnonzero(self._occupied[node]).tolist():
-                yield place, filed[int(node[place])]
+            places = np.flatnonzero(self._occupied[node])
+            for place, found in zip(places.tolist(), node[places].tolist(), strict=True):
+                yield place, filed[found]
             node >>= 1
 
     def _index(self, bound: Any) -> int:

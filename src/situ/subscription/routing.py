@@ -107,22 +107,33 @@ class Routing:
 
     def route(self, rows: Sequence[Row]) -> Routed:
         """Who wants these rows."""
-        together: dict[TypeIndex, list[int]] = {}
-        indexes = self._indexes
-        for place, row in enumerate(rows):
-            index = indexes.get(row.type) or self._index(row.type)
-            if index is not None:
-                together.setdefault(index, []).append(place)
         found: list[Targets] = [NOBODY] * len(rows)
-        for index, places in together.items():
+        for index, places in self._together(rows).items():
             some = rows if len(places) == len(rows) else [rows[place] for place in places]
-            for place, filters in zip(places, index.match_each(some), strict=True):
-                found[place] = self._targets(index, filters)
+            filters, targets = None, NOBODY
+            for place, matched in zip(places, index.match_each(some), strict=True):
+                if matched != filters:  # neighbours mostly go to the same
+                    filters, targets = matched, self._targets(index, matched)
+                found[place] = targets
         routed = Routed()
         for place, targets in enumerate(found):
             if targets is not NOBODY:
                 _add(routed, place, rows[place], targets)
         return routed
+
+    def _together(self, rows: Sequence[Row]) -> dict[TypeIndex, Sequence[int]]:
+        """The places of the rows that one index serves."""
+        indexes = self._indexes
+        types = {row.type for row in rows}
+        if len(types) == 1:
+            index = indexes.get(rows[0].type) or self._index(rows[0].type)
+            return {} if index is None else {index: range(len(rows))}
+        together: dict[TypeIndex, list[int]] = {}
+        for place, row in enumerate(rows):
+            index = indexes.get(row.type) or self._index(row.type)
+            if index is not None:
+                together.setdefault(index, []).append(place)
+        return {**together}
 
     def route_one(self, row: Row) -> Routed:
         """Who wants this row."""
@@ -202,7 +213,8 @@ class Routing:
 def _add(routed: Routed, place: int, row: Row, targets: Targets) -> None:
     for group in targets.durable:
         routed.durable.append((place, group))
-    client = row.client
-    for other, names in targets.live:
-        if other != client:
-            routed.live.append((place, other, names))
+    if targets.live:
+        client = row.client
+        for other, names in targets.live:
+            if other != client:
+                routed.live.append((place, other, names))

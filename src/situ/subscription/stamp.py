@@ -6,7 +6,7 @@ below it (R003). A client that does not say which gets the only one that fits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
 from situ.errors import Problem
@@ -33,29 +33,39 @@ class Stamp:
             self._of_client.setdefault(each.client, []).append(each)
         self._known: dict[tuple[str, str, str], str | Problem] = {}
 
+    def each(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
+        """The rows with their advertisements, or why they have none; what was bad before stays as it is."""
+        stamped: list[Row | Bad] = []
+        client = type_ = ad = ""
+        found: str | Problem = ""
+        for row in rows:
+            if type(row) is not Row:
+                stamped.append(row)
+                continue
+            # Rows of a message are mostly alike.
+            if row.type != type_ or row.client != client or row.ad != ad:
+                client, type_, ad = row.client, row.type, row.ad
+                found = self._answer(client, type_, ad)
+            if type(found) is str:
+                row.ad = found
+                stamped.append(row)
+            else:
+                assert isinstance(found, Problem)
+                stamped.append(_refused(row, found))
+        return stamped
+
     def stamp(self, row: Row) -> Row | Bad:
-        """The row with its advertisement, or why it has none."""
-        asked = (row.client, row.type, row.ad)
+        """The same for one row."""
+        return self.each([row])[0]
+
+    def _answer(self, client: str, type: str, ad: str) -> str | Problem:
+        asked = (client, type, ad)
         found = self._known.get(asked)
         if found is None:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             found = self._known[asked] = self._find(*asked)
-        if isinstance(found, str):
-            row.ad = found
-            return row
-        return Bad(
-            pos=row.pos,
-            client=row.client,
-            incarnation=row.incarnation,
-            seq=row.seq,
-            context=row.context,
-            recv=row.recv,
-            ad=row.ad,
-            stage=STAGE,
-            errors=errors_of([found]),
-            original=encode_row(row),
-        )
+        return found
 
     def _find(self, client: str, type: str, ad: str) -> str | Problem:
         if type in RESERVED_EVENTS:
@@ -89,3 +99,18 @@ class Stamp:
     def _fits(self, type: str, advertised: str) -> bool:
         event = self._types.event(type)
         return event is not None and any(str(above) == advertised for above in supertypes(event))
+
+
+def _refused(row: Row, problem: Problem) -> Bad:
+    return Bad(
+        pos=row.pos,
+        client=row.client,
+        incarnation=row.incarnation,
+        seq=row.seq,
+        context=row.context,
+        recv=row.recv,
+        ad=row.ad,
+        stage=STAGE,
+        errors=errors_of([problem]),
+        original=encode_row(row),
+    )

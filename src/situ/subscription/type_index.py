@@ -103,11 +103,17 @@ class TypeIndex:
         found: list[list[Entry]] = [[] for _ in rows]
         for segment in self.segments:
             segment.find_each(columns, found)
-        scanned = bool(self.scanned)
-        return [
-            self._true(entries, row, data) if entries or scanned else []
-            for entries, row, data in zip(found, rows, every, strict=True)
-        ]
+        if self.scanned:
+            return [self._true(entries, row, data) for entries, row, data in zip(found, rows, every, strict=True)]
+        result: list[list[Filter]] = []
+        for place, entries in enumerate(found):
+            if not entries:
+                result.append([])
+            elif len(entries) == 1 and entries[0][1]:
+                result.append([entries[0][0]])
+            else:
+                result.append(self._true(entries, rows[place], every[place]))
+        return result
 
     def _true(self, entries: list[Entry], row: Row, data: Data) -> list[Filter]:
         """Those of the candidates that are true, each once."""
