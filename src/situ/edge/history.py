@@ -21,7 +21,7 @@ from situ.edge.route import route
 from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, join_lines
 from situ.overlay.messages import History, HistoryAck
-from situ.sources import Table
+from situ.sources import Source, Table
 from situ.sources.table import Keyed
 from situ.subscription.model import Subscription
 from situ.tables import TablesInUse
@@ -42,6 +42,8 @@ class HistoryReader:
     def __init__(self, bus: Bus, folder: Path = Path()) -> None:
         self._bus = bus
         self._tables = TablesInUse(folder)
+        self._sources: Mapping[str, Source] = {}
+        self._keyed: dict[str, set[Keyed]] = {}
         self._stream = Names(bus.zone).root_stream
         self._plans: dict[Subscription, Plan] = {}
 
@@ -71,14 +73,19 @@ class HistoryReader:
     async def _look_up(self, plan: Plan) -> None:
         """Have the tables that a plan needs; SituError if one cannot be used."""
         deployment, interpretation = plan.deployment, plan.interpretation
-        if deployment.sources:
-            # Those of all contexts: another client may well be in another one, and tables are opened once.
-            keyed = interpretation.keyed()
-            if interpretation.keyed(each.context for each in deployment.subscriptions.values()):
-                interpretation.rows.tables = await asyncio.to_thread(self._read, deployment, keyed)
+        if not deployment.sources:
+            return
+        keyed = interpretation.keyed(each.context for each in deployment.subscriptions.values())
+        if keyed:
+            interpretation.rows.tables = await asyncio.to_thread(self._read, deployment.sources, keyed)
 
-    def _read(self, deployment: Deployment, keyed: Mapping[str, set[Keyed]]) -> Mapping[str, Table]:
-        self._tables.use(deployment.sources, keyed)
+    def _read(self, sources: Mapping[str, Source], keyed: Mapping[str, set[Keyed]]) -> Mapping[str, Table]:
+        if sources != self._sources:
+            self._sources, self._keyed = sources, {}
+        # What others asked for stays open: they are likely to ask for the next page.
+        wanted = {name: self._keyed.get(name, set()) | keyed.get(name, set()) for name in {*self._keyed, *keyed}}
+        self._tables.use(sources, wanted)
+        self._keyed = wanted
         self._tables.refresh()
         return self._tables.snapshot
 

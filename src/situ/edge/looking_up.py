@@ -38,8 +38,8 @@ class EdgeTables:
             plan = self._plan
             if plan is None or not self._tables.snapshot:
                 continue
-            for problem in await asyncio.to_thread(self._tables.refresh):
-                _log.warning("%s", problem)
+            for told in await asyncio.to_thread(self._tables.refresh):
+                _log.warning("%s", told)
             if plan is self._plan:
                 plan.interpretation.rows.tables = self._tables.snapshot
 

@@ -62,8 +62,8 @@ class PlannedTables:
             self._hindered = (version, now)
             version = begin.version
             self._open(version)
-        for problem in self._tables.refresh():
-            _log.warning("%s", problem)
+        for told in self._tables.refresh():
+            _log.warning("%s", told)
         return version, self._store.put(self._tables.snapshot, self._types, begin.tables)
 
     def _open(self, version: int) -> None:

@@ -49,8 +49,8 @@ class TablesInUse:
                 self._tables, self._needed = opened, needed
             return self.snapshot
 
-    def refresh(self) -> tuple[Problem, ...]:
-        """Read again what is too old; gives what is to be told of tables that could not be, now and then."""
+    def refresh(self) -> tuple[str, ...]:
+        """Read again what is too old; gives, now and then, what is to be told of tables that could not be."""
         with self._one_at_a_time:
             if self._tables is None:
                 return ()
@@ -58,7 +58,7 @@ class TablesInUse:
             now = time.monotonic()
             due = [name for name in problems if now - self._told.get(name, -_TELL_EVERY) >= _TELL_EVERY]
             self._told = {name: now if name in due else self._told[name] for name in problems}
-            return tuple(problems[name] for name in due)
+            return tuple(_told(problems[name]) for name in due)
 
     def close(self) -> None:
         """End all connections; nothing is open any more."""
@@ -72,3 +72,7 @@ class TablesInUse:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _told(problem: Problem) -> str:
+    return str(problem) if problem.cause is None else f"{problem} {problem.cause.message}"

