@@ -58,6 +58,39 @@ maps:
   - out: Seen -> Sighting
     attributes: {person: who, spot: place, third: {expr: "1 / (place.x - 3.048 m)"}}
 """
+PYTHON = """
+import pyarrow as pa
+import pyarrow.compute as pc
+from situ import conv_function, context, transform_with
+
+
+def made(x, y):
+    return pa.StructArray.from_arrays([x, y], ["x", "y"])
+
+
+@context("door")
+@conv_function(type="Polar", result="Place")
+def from_polar(polar):
+    r, theta = pc.multiply(pc.struct_field(polar, "r"), 0.3048), pc.struct_field(polar, "theta")
+    if pc.any(pc.greater(r, 300.0)).as_py():
+        raise ValueError("farther than a house is wide")
+    angle = pc.multiply(theta, 0.017453292519943295)
+    return made(pc.multiply(r, pc.cos(angle)), pc.multiply(r, pc.sin(angle)))
+
+
+@context("us")
+@transform_with(direction="out")
+@conv_function(type="Place", result="Spot")
+def to_spot(place):
+    return made(*(pc.divide(pc.struct_field(place, name), 0.9144) for name in "xy"))
+"""
+IN_PYTHON = {
+    "types/all.yaml": TYPES,
+    "contexts/door.yaml": DOOR.partition("functions:")[0],
+    "contexts/us.yaml": US,
+    "functions/places.py": PYTHON,
+}
+"""The same, but what converts places is written in Python."""
 CLIENTS = """
   door-1: {context: door}
   desk: {context: us}
@@ -71,15 +104,16 @@ async def take(node: Node, count: int, *types: str, **options: Any) -> list[Even
         return [event async for event in node.events(*types, limit=count, **options)]
 
 
-def run(tmp_path: Path, work: Any) -> None:
+def run(tmp_path: Path, work: Any, files: dict[str, str] = FILES) -> None:
     async def go() -> None:
-        async with edge_zone(tmp_path, clients=CLIENTS, more=FILES) as zone:
+        async with edge_zone(tmp_path, clients=CLIENTS, more=files) as zone:
             await work(zone)
 
     asyncio.run(go())
 
 
-def test_each_speaks_and_hears_in_its_own_terms(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [FILES, IN_PYTHON], ids=["expressions", "python"])
+def test_each_speaks_and_hears_in_its_own_terms(tmp_path: Path, files: dict[str, str]) -> None:
     async def work(zone: EdgeZone) -> None:
         async with zone.connect("door-1") as door, zone.connect("desk") as desk, zone.connect("hall") as hall:
             ours = await hall.register_for_events("Seen", where="place.x > 5 m", durable="ours")
@@ -97,7 +131,24 @@ def test_each_speaks_and_hears_in_its_own_terms(tmp_path: Path) -> None:
             assert sightings[0].data["person"] == "p1"
             assert sightings[0].data["spot"]["x"] == pytest.approx(40 / 3)
 
-    run(tmp_path, work)
+    run(tmp_path, work, files)
+
+
+def test_what_python_cannot_convert_is_a_dead_letter_and_the_rest_of_the_message_goes_on(tmp_path: Path) -> None:
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("door-1") as door, zone.connect("desk") as desk:
+            theirs = await desk.register_for_events("Sighting", where="spot.x > 10 yd", durable="us")
+            receipts = [
+                await door.publish_event("Badge", badge=f"p{number}", polar={"r": feet, "theta": 0.0})
+                for number, feet in enumerate((40.0, 9999.0, 50.0, 20.0))
+            ]
+            with pytest.raises(SituError) as refused:
+                await receipts[1].stored
+            assert refused.value.code == "INT704"
+            assert "farther than a house is wide" in str(refused.value)
+            assert [event.data["person"] for event in await _listened(desk, theirs, 2)] == ["p0", "p2"]
+
+    run(tmp_path, work, IN_PYTHON)
 
 
 async def _listened(node: Node, registration: Any, count: int) -> list[Event]:
@@ -177,12 +228,13 @@ def test_history_is_told_in_the_terms_of_who_asks(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_spark_interprets_as_the_edge_does(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+@pytest.mark.parametrize(("fused", "files"), [(True, FILES), (False, FILES), (True, IN_PYTHON)])
+def test_spark_interprets_as_the_edge_does(
+    spark: SparkSession, tmp_path: Path, fused: bool, files: dict[str, str]
+) -> None:
     clients = "{advertisements: {badges: {type: Badge}}, context: door}"
     more = {
-        "contexts/door.yaml": DOOR,
-        "contexts/us.yaml": US,
+        **{name: text for name, text in files.items() if not name.startswith("types/")},
         "clients/all.yaml": f"version: 1\nclients:\n  door-1: {clients}\n  desk: {{context: us}}\n",
     }
     wanted = [

@@ -107,6 +107,7 @@ class TransformExplained:
             "target": self.way.target.name,
             "plan": self.way.plan,
             "native": self.way.native,
+            "execution": self.way.execution,
             "lossy": self.way.lossy,
             "can_fail": self.way.can_fail,
             "identity": self.way.is_identity,

@@ -1,10 +1,14 @@
-"""Tables for commands that convert events: read when the first event needs them, once, and let go at once."""
+"""Tables for commands that convert events: read when the first event needs them, once, and let go at once.
+
+Beside them the Python functions, which are executed when they are first called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.interpretation.rows import Find
 from situ.interpretation.transformation import Transformation
@@ -19,9 +23,10 @@ class LookedUp:
         self._sources = sources
         self._folder = folder
         self._rows = Rows()
+        self._python = PythonFunctions()
 
     def find(self, way: Transformation) -> Mapping[str, Find]:
-        """How the rows that a transformation needs are found; ``SituError`` if a table cannot be used."""
+        """How what a transformation needs besides the event is found; ``SituError`` if a table cannot be used."""
         needed = keyed([way])
         missing = {name: each for name, each in needed.items() if name not in self._rows.tables}
         if missing:
@@ -30,4 +35,4 @@ class LookedUp:
         for name, keys in needed.items():
             for columns, as_of in keys:
                 self._rows.tables[name].index(columns, as_of)
-        return self._rows.finders(way)
+        return {**self._rows.finders(way), **self._python.finders(way)}

@@ -71,6 +71,8 @@ def show_filter(explained: FilterExplained) -> Iterator[RenderableType]:
         ("simplified", explained.simplified),
     ):
         grid.add_row(name, visible(text))
+    if explained.after:
+        grid.add_row("then", visible(f"{explained.after}, once it is converted"))
     if explained.also:
         grid.add_row("also asked of", ", ".join(explained.also))
     if explained.outcome is not None:
@@ -87,7 +89,8 @@ def _head(explained: TransformExplained) -> Text:
     needs = dict.fromkeys(each for place in explained.places for each in place.needs)
     facts = [
         f"plan {way.plan[:6]}",
-        "native" if way.native else f"needs {', '.join(needs)}",
+        *(() if way.execution == "native" and needs else (way.execution,)),
+        *((f"needs {', '.join(needs)}",) if needs else ()),
         f"lossy: {'yes' if way.lossy else 'no'}",
         f"can fail: {'yes' if way.can_fail else 'no'}",
     ]

@@ -101,7 +101,7 @@ class Tracing:
         before = _at(self.source, _parts(step.source), list(indices)) if from_event else NOTHING
         made = Made(path=path, step=step, before=before, indices=indices)
         function = step.conversion
-        if function is not None and (function.states or function.python):
+        if function is not None and function.states:
             return replace(made, failure="it needs more than the event")
         try:
             value = self.evaluate(step.node, values)

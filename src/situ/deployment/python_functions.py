@@ -63,11 +63,12 @@ class PythonFunctions:
     def together(self, work: Iterable[Callable[[], object]] = ()) -> Iterator[None]:
         """Within, what these would ask for is known: they were run once, for nothing but that, before it begins.
 
-        Results are forgotten at the end, of the outermost if several are nested.
+        Results are forgotten at the end. Of several that are nested only the outermost looks and forgets.
         """
         self._depth += 1
         try:
-            self._look(work)
+            if self._depth == 1:
+                self._look(work)
             yield
         finally:
             self._depth -= 1
@@ -158,7 +159,7 @@ def loaded(python: str, code: str) -> Callable[[Any], Any]:
 
 def _said(error: Exception) -> str:
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    return f"{type(error).__name__}, {text[0]}" if text else type(error).__name__
 
 
 def _shown(text: bytes) -> str:

@@ -71,6 +71,14 @@ class Transformation:
         return not self.externals
 
     @property
+    def execution(self) -> str:
+        """``native`` expressions and tables, ``arrow`` with functions of Python, or ``stateful``."""
+        needs = [each.of for each in self.externals.values()]
+        if any(isinstance(each, State) for each in needs):
+            return "stateful"
+        return "arrow" if None in needs else "native"
+
+    @property
     def is_identity(self) -> bool:
         """Whether events come out as they went in, type and all."""
         return isinstance(self.step, Value) and self.step.copied and self.source == self.target
@@ -83,8 +91,19 @@ class Transformation:
 def transformations(context: Context, direction: Direction, problems: Problems) -> Mapping[str, Transformation]:
     """The transformations of all event types that have a way, by the name of the source event type.
 
-    What is wrong is reported, all of it; so is which types have no mapping, and whether they pass.
+    What is wrong is reported, all of it; so is which types have no mapping, and whether they pass. A context below a
+    root that was replaced is compiled against that, and what leads from there to root is made one with it.
     """
+    # What fuses transformations is made of them.
+    from situ.interpretation.bridged import bridged
+
+    compiled = own_transformations(context, direction, problems)
+    bridge = context.root.bridge
+    return compiled if bridge is None else bridged(compiled, transformations(bridge, direction, Problems()), direction)
+
+
+def own_transformations(context: Context, direction: Direction, problems: Problems) -> Mapping[str, Transformation]:
+    """The same, from and to what the context takes for root."""
     compiled: dict[str, Transformation] = {}
     compiling = _Compiling(context, direction)
     for name in sorted(compiling.types.events):

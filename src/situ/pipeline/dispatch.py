@@ -30,6 +30,9 @@ from situ.pipeline.route import route
 from situ.pipeline.sink import publish
 from situ.pipeline.stamp import stamp
 
+_MANY = 4096
+"""Events for which Python functions are called together."""
+
 
 def dispatching(
     address: Address, offset: Offset, stored: Collection[str]
@@ -52,6 +55,20 @@ def dispatched(
     return frames.count_batch(dispatch.counts())
 
 
+def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]]:
+    """Messages, as many as have some thousand events between them."""
+    some: list[list[Row | Bad]] = []
+    count = 0
+    for each in rows:
+        some.append(each)
+        count += len(each)
+        if count >= _MANY:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some
+
+
 class Dispatch:
     """One task's share of a batch."""
 
@@ -68,9 +85,24 @@ class Dispatch:
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
-        for each in rows:
-            yield from self._message(stamp(interpret(each, self._plan), self._plan))
+        if self._plan.interpretation.calls_python:
+            yield from self._by_many(rows)
+        else:
+            for each in rows:
+                yield from self._message(stamp(interpret(each, self._plan), self._plan))
         yield from self._delivery.finish()
+
+    def _by_many(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
+        """The same, but Python functions are called once for many messages instead of once for each."""
+        plan = self._plan
+        for some in _together(rows):
+            with plan.interpretation.foreseen_in(some):
+                stamped = [stamp(interpret(each, plan), plan) for each in some]
+            good = [[row for row in each if isinstance(row, Row)] for each in stamped]
+            routed = [(each, route(each, plan)) for each in good if each]
+            with plan.interpretation.foreseen_out(routed, plan.routing):
+                for each in stamped:
+                    yield from self._message(each)
 
     def counts(self) -> Counts:
         """What was seen so far."""
