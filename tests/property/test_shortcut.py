@@ -108,9 +108,9 @@ def made(seed: int) -> Made:
             case 4:
                 found.add(name, f"{optional}Spot", f"{optional}Place")
             case 5:
-                found.add(name, "[Spot]", "[Place]")
+                found.add(name, "'[Spot]'", "'[Place]'")
             case 6:
-                found.add(name, f"{optional}[double] m", f"{optional}[double] cm")
+                found.add(name, f"'{optional}[double] m'", f"'{optional}[double] cm'")
             case 7:
                 found.add(name, f"{optional}double", f"{optional}double", "down", "up")
             case 8:

@@ -6,6 +6,7 @@ name then; nothing searches for rules while events flow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import decided_after, mediate
 from situ.interpretation.model import ROOT, Context, Direction, State
 from situ.interpretation.rows import Find, with_rows
+from situ.interpretation.shortcut import Policy, shortcut
 from situ.interpretation.transformation import Transformation, transformations
 from situ.sources.table import Keyed
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -53,12 +55,14 @@ class Worded:
     """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
-    subscriptions that match. What could not be put in somebody's terms is in ``bad``.
+    subscriptions that match. What could not be put in somebody's terms is in ``bad``. ``originals`` counts the events
+    that those of their own context get as they were sent, by context.
     """
 
     durable: Sequence[tuple[int, str, bytes]]
     live: Sequence[tuple[int, str, str, bytes]]
     bad: tuple[Bad, ...] = ()
+    originals: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,11 +80,14 @@ class Interpretation:
     """The tables in use, which the engine changes between two batches or messages."""
     python: PythonFunctions = field(default_factory=PythonFunctions)
     calls_python: bool = False
+    shortcuts: str = Policy.SAFE
+    """When events reach those of their own context as they were sent."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
     _afterwards: dict[tuple[str, tuple[str, ...], str, str], Afterwards | None] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployment: Deployment, previous: Interpretation | None = None) -> Interpretation:
@@ -94,6 +101,7 @@ class Interpretation:
             extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
             ahead=settings.limits.ahead,
             size=settings.limits.event,
+            shortcuts=settings.defaults.shortcut,
             calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
         )
         if previous is None or previous != made:
@@ -105,6 +113,7 @@ class Interpretation:
             return NotImplemented
         return (
             (self.extra, self.ahead, self.size, self.limits) == (other.extra, other.ahead, other.size, other.limits)
+            and self.shortcuts == other.shortcuts
             and self.functions == other.functions
             and (self.contexts is other.contexts or self.contexts == other.contexts)
             and (
@@ -157,7 +166,23 @@ class Interpretation:
         way = self._converter(row.context, Direction.IN, row.type)
         if way is None:
             return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
+        if self._keeps(row.context, row.type):
+            row.sent = (row.type, row.data)
         return self._converted(way, row)
+
+    def _keeps(self, name: str, type: str) -> bool:
+        """Whether those of its own context get an event as it was sent."""
+        key = (name, type)
+        if key not in self._kept:
+            context = self.contexts.get(name)
+            self._kept[key] = context is not None and self._takes_shortcut(context, type)
+        return self._kept[key]
+
+    def _takes_shortcut(self, context: Context, type: str) -> bool:
+        inbound, outbound = (self._ways_of(context, direction) for direction in Direction)
+        found = shortcut(inbound.get(type), outbound, keeps_extra=self.extra == "keep")
+        changed = found.comes_back and not outbound[inbound[type].target.name].is_identity
+        return changed and found.taken(self.shortcuts)
 
     # ── out of root ──
 
@@ -191,7 +216,13 @@ class Interpretation:
                 for index, client, names, line in live
                 if (own := wording.wanted_of(index, client, names, routing))
             ]
-        return Worded(durable=durable, live=live, bad=tuple(wording.bad))
+        return Worded(durable=durable, live=live, bad=tuple(wording.bad), originals=wording.originals)
+
+    def original(self, row: Row, context: str) -> Row | None:
+        """The event as it was sent, if it is at hand and was sent in the very terms of this context."""
+        if row.sent is None or self.contexts.get(row.context) is not self.contexts.get(context):
+            return None
+        return msgspec.structs.replace(row, type=row.sent[0], data=row.sent[1], sent=None)
 
     def out_of_root(self, row: Row, context: str) -> Row | Bad:
         if row.type in RESERVED_EVENTS:
@@ -334,6 +365,7 @@ class _Wording:
 
     def __init__(self, interpretation: Interpretation, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
         self.bad: list[Bad] = []
+        self.originals: Counter[str] = Counter()
         self._interpretation = interpretation
         self._rows = rows
         self._lines = lines
@@ -348,7 +380,11 @@ class _Wording:
         key = (index, context)
         if key not in self._made:
             row = self._rows[index]
-            found = self._interpretation.out_of_root(row, context)
+            found: Row | Bad | None = self._interpretation.original(row, context)
+            if found is not None:
+                self.originals[context] += 1
+            else:
+                found = self._interpretation.out_of_root(row, context)
             if found is row:
                 self._made[key] = self._lines[index]
             elif isinstance(found, Row):

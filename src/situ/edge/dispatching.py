@@ -46,6 +46,8 @@ class Counts:
     """Events sent to volatile subscriptions, by subscription."""
     dead: Counter[str] = field(default_factory=Counter)
     """Dead letters, by code."""
+    originals: Counter[str] = field(default_factory=Counter)
+    """Events that those of their own context got as they were sent, by context."""
 
 
 class Dispatcher:
@@ -63,6 +65,7 @@ class Dispatcher:
         """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
         worded = word(rows, lines, route(rows, plan), plan)
         counts = self.counts
+        counts.originals.update(worded.originals)
         if worded.live and live:
             for message in deliver.live(worded, plan):
                 with suppress(SituError):  # nobody promised

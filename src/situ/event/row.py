@@ -24,7 +24,8 @@ OUTBOUND = "interpret-out"
 
 class Row(msgspec.Struct, gc=False):
     """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
-    JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none."""
+    JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none. ``sent`` are its type and data as its
+    client sent them, in the terms of ``context``, where somebody there may get them like that."""
 
     pos: int
     client: str
@@ -40,6 +41,7 @@ class Row(msgspec.Struct, gc=False):
     confidence: float | None
     ext: str
     data: bytes
+    sent: tuple[str, bytes] | None = None
 
     @property
     def key(self) -> str:

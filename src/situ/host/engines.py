@@ -35,6 +35,10 @@ class Counts(Protocol):
     def dead(self) -> Mapping[str, int]:
         """Dead letters, by code."""
 
+    @property
+    def originals(self) -> Mapping[str, int]:
+        """Events that those of their own context got as they were sent, by context."""
+
 
 class Engine(Protocol):
     """An engine in the process of a run. It tells the bus that it is alive, and which deployment it works with."""

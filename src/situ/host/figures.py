@@ -48,6 +48,8 @@ class Figures:
     """Events delivered, by subscription."""
     codes: Mapping[str, int] = field(default_factory=dict)
     """Dead letters, by code."""
+    originals: Mapping[str, int] = field(default_factory=dict)
+    """Events that those of their own context got as they were sent, by context."""
     memory: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -77,6 +77,7 @@ class Pulse:
             types=dict(counts.types),
             subscriptions=subscriptions,
             codes=dict(counts.dead),
+            originals=dict(counts.originals),
             memory=await asyncio.to_thread(memory),
         )
         return self.figures

@@ -23,6 +23,8 @@ class Counts(msgspec.Struct):
     """Events sent to clients at once, by client and subscription."""
     dead: dict[str, int] = msgspec.field(default_factory=dict)
     """Dead letters, by code."""
+    originals: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events that those of their own context got as they were sent, by context."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """How far each client's events were taken: incarnation and sequence."""
 
@@ -45,6 +47,7 @@ class Totals:
         self.groups: Counter[str] = Counter()
         self.live: Counter[str] = Counter()
         self.dead: Counter[str] = Counter()
+        self.originals: Counter[str] = Counter()
 
     def add(self, counts: Iterable[Counts]) -> None:
         for each in counts:
@@ -52,6 +55,8 @@ class Totals:
             self.groups.update(each.groups)
             self.live.update(each.live)
             self.dead.update(each.dead)
+            self.originals.update(each.originals)
 
     def as_json(self) -> dict[str, Any]:
-        return {name: dict(sorted(getattr(self, name).items())) for name in ("types", "groups", "live", "dead")}
+        names = ("types", "groups", "live", "dead", "originals")
+        return {name: dict(sorted(getattr(self, name).items())) for name in names}

@@ -81,6 +81,7 @@ class Dispatch:
         self._groups: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
         self._dead: Counter[str] = Counter()
+        self._originals: Counter[str] = Counter()
         self._highest: dict[str, tuple[int, int]] = {}
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
@@ -111,6 +112,7 @@ class Dispatch:
             groups=dict(self._groups),
             live=dict(self._live),
             dead=dict(self._dead),
+            originals=dict(self._originals),
             highest=self._highest,
         )
 
@@ -128,6 +130,7 @@ class Dispatch:
 
     def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
         worded = word(rows, lines, route(rows, self._plan), self._plan)
+        self._originals.update(worded.originals)
         self._groups.update(group for _, group, _ in worded.durable)
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
         yield from self._delivery.add(rows, worded)
