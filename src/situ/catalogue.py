@@ -1113,6 +1113,36 @@ RULE_KEPT = _define(
     above=str,
     instead=str,
 )
+LACKS_ATTRIBUTES = _define(
+    "INT506",
+    "replaced type lacks attributes",
+    "`{type}` of root lacks what it had when it was the one of `{former}`: {attributes}.",
+    "A type that replaces another has every attribute of it: put them back, as optional ones at least.",
+    type=str,
+    attributes=str,
+    former=str,
+)
+NO_WAY_BACK = _define(
+    "INT507",
+    "replaced type without ways forth and back",
+    "`{type}` of root cannot become another type without a way from the old one to the new one and back ({users}).",
+    "Declare the type as it was in a context `{former}`, with a function for each way and the rule `{rule}`.",
+    type=str,
+    former=str,
+    rule=str,
+    users=str,
+)
+NOT_INVERSE = _define(
+    "INT508",
+    "values change on the way forth and back",
+    "A `{type}` does not come back as it was through `{forth}` and `{back}`, for example {sample}.",
+    "Nothing needs to be done if that is meant; else correct one of the two.",
+    severity=Severity.WARNING,
+    type=str,
+    forth=str,
+    back=str,
+    sample=str,
+)
 XML_NOT_UNDERSTOOD = _define(
     "INT509",
     "XML not understood",

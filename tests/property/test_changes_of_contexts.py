@@ -9,15 +9,22 @@ from dataclasses import replace
 import pytest
 
 from situ.errors import Problems
+from situ.expr.runtime import FAILURES
+from situ.expr.scope import Scope, Variable
 from situ.interpretation.contexts import Contexts
+from situ.interpretation.convert import Converter
 from situ.interpretation.differing import differing
 from situ.interpretation.keeping import Kept, keep_below, with_contexts
-from situ.interpretation.model import IDENTITY, KEEP, Context, Direction, Rule
+from situ.interpretation.model import IDENTITY, KEEP, Context, Conversion, Direction, Expression, Pattern, Rule
 from situ.interpretation.patterns import Traversal
+from situ.interpretation.replacing import as_root, as_they_were, with_mappings
 from situ.interpretation.resolution import Rules, expand, transforming
 from situ.interpretation.transformation import transformations
+from situ.types.model import STRING, Attribute, Struct
+from situ.types.table import Types
 from tests.property.test_resolution import World, worlds
-from tests.transformations import CaseGenerator, generated_case
+from tests.property.test_transformation import outcome
+from tests.transformations import ENVELOPE, Case, CaseGenerator, generated_case, make_attributes
 
 
 def chain_of(context: Context) -> Contexts:
@@ -149,3 +156,93 @@ def test_rules_put_in_tell_what_they_are_against() -> None:
     assert all(each.rule.kept and each.rule.pattern == each.against.pattern for each in found)
     assert any("->" in each.instead for each in found)
     assert any(each.instead == "no rule" for each in found)
+
+
+# ── replaced types ────────────────────────────────────────────────────────────────────────────────
+
+
+def replacements(seeds: range) -> Iterator[tuple[int, Case, Struct]]:
+    """Cases whose events hold a struct that can be replaced, and the struct."""
+    for seed in seeds:
+        case = generated_case(seed)
+        if case is None or case.direction is Direction.IN:
+            continue
+        dice = random.Random(seed)
+        held = [
+            each
+            for each in case.types.types.values()
+            if isinstance(each, Struct) and each.name.startswith("S") and each.attributes and not each.supers
+        ]
+        lonely = [each for each in held if len(case.types.subtypes(each)) == 1]
+        if lonely:
+            yield seed, case, dice.choice(lonely)
+
+
+def replaced(root: Context, struct: Struct, extra: str) -> tuple[Context, Context]:
+    """Root with one more attribute in a struct, wherever it stands, and what it was as a context over that."""
+    more = Attribute(name=extra, type=STRING)
+    grown = Struct(struct.name, (*struct.attributes, more))
+    declared = Types(types={**root.types.types, struct.name: grown}, events=root.types.events, units=root.types.units)
+    types, _ = as_they_were(root.types, declared, frozenset({struct.name}))
+    base = replace(root, types=types, functions={}, rules=(), mappings=())
+    after = types.types[struct.name]
+    assert isinstance(after, Struct)
+    scope = Scope(types=types, units=types.units)
+
+    def function(name: str, parameter: Struct, result: Struct, text: str) -> Conversion:
+        variables = Variable(type=parameter), Variable(type=result)
+        expression = Expression(text=text)
+        return Conversion(name=name, parameter=variables[0], result=variables[1], expression=expression, scope=scope)
+
+    def fields(more: str = "") -> str:
+        copied = [f"value.{each.name} AS {each.name}" for each in struct.attributes]
+        return ", ".join([*copied, f"'new' AS {more}"] if more else copied)
+
+    functions = {
+        "forth": function("forth", struct, after, f"struct({fields(more=extra)})"),
+        "back": function("back", after, struct, f"struct({fields()})"),
+    }
+    was, own = as_they_were(types, root.types, frozenset({struct.name}))
+    name = f"root.v{9 - len(extra)}"
+    rules = (
+        Rule(direction=Direction.IN, pattern=Pattern(head=struct), function="forth", context=name),
+        Rule(direction=Direction.OUT, pattern=Pattern(head=after), function="back", context=name),
+    )
+    former = Context(id=name, parent=base, types=was, own=own, functions=functions, rules=rules)
+    return base, with_mappings(former)
+
+
+def test_contexts_that_know_the_old_type_get_what_they_got() -> None:
+    """Also if what replaced it is replaced again; and what is new is there for those who know it."""
+    compared = 0
+    for seed, case, struct in replacements(range(220)):
+        root = case.context.root
+        base, former = replaced(root, struct, "y")
+        newer = base.types.types[struct.name]
+        assert isinstance(newer, Struct)
+        last, between = replaced(base, newer, "yy")
+        over = replace(former, parent=as_root(between))
+        chain = list(case.context.chain)[:-1]
+        below: Context = replace(as_root(over), functions=root.functions, rules=root.rules)
+        for each in reversed(chain):
+            below = replace(each, parent=below)
+        old = transformations(case.context, case.direction, Problems())
+        new = transformations(below, case.direction, Problems())
+        ways = {name: transformations(each, Direction.IN, Problems()) for name, each in (("1", over), ("2", between))}
+        assert last.types.types[struct.name] != newer
+        for name, way in old.items():
+            if name not in ways["1"]:
+                continue
+            assert name in new, (seed, name)
+            dice = random.Random(seed)
+            for _ in range(3):
+                data = make_attributes(dice, way.source, case.types)
+                try:
+                    forth = Converter(ways["1"][name]).data(ENVELOPE, data)
+                except FAILURES:
+                    continue
+                expected = outcome(Converter(way).data, ENVELOPE, data)
+                found = outcome(Converter(new[name]).data, ENVELOPE, forth)
+                assert found == expected, (seed, name, data, forth)
+                compared += forth != data
+    assert compared > 50

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problem, SituError
+from situ.errors import Problem, Problems, SituError
 from situ.interpretation.changing import Allowed, augments
+from situ.interpretation.convert import Converter
 from situ.interpretation.differing import differing, is_grown
+from situ.interpretation.load import load_contexts
+from situ.interpretation.model import Direction
+from situ.interpretation.transformation import transformations
 from situ.registry.api_changes import propose_added, propose_altered
 from situ.registry.folder_changes import propose_folder
+from situ.registry.objects import deployment_of
 from situ.registry.proposal import Proposal, State
+from situ.types.load import load_types
 from situ.types.model import DOUBLE, Attribute, ListOf, Struct
 from tests.registry_files import deploy, document, following, key, state_of
 
@@ -235,6 +241,153 @@ class TestInUse:
         before, _ = applied(State(), changed(us=rules))
         root = FILES["contexts/root.yaml"].replace("value.x * 2", "value.x * 2.5")
         assert refused(before, changed(us=rules, root=root)) == ["INT504"]
+
+
+class TestReplaced:
+    """Position gets a height, then a name."""
+
+    HIGH = FILES["types/t.yaml"].replace(
+        "Position: {x: double m, y: double m}", "Position: {x: double m, y: double m, z: double m}"
+    )
+    NAMED = HIGH.replace("z: double m}", "z: double m, name: string}")
+    FORMER = """
+        context: root.v1
+        types: {Position: {x: double m, y: double m}}
+        rules: {in: [Position -> lift], out: ["root:Position -> flatten"]}
+        functions:
+          lift: "Position -> root:Position = struct(value.x AS x, value.y AS y, 0.0 AS z)"
+          flatten: "root:Position -> Position = struct(value.x AS x, value.y AS y)"
+        """
+    SECOND = """
+        context: root.v2
+        types: {Position: {x: double m, y: double m, z: double m}}
+        rules: {in: [Position -> name], out: ["root:Position -> unname"]}
+        functions:
+          name: "Position -> root:Position = struct(value.x AS x, value.y AS y, value.z AS z, 'x' AS name)"
+          unname: "root:Position -> Position = struct(value.x AS x, value.y AS y, value.z AS z)"
+        """
+    ROOT = "context: root"
+    EU = """
+        context: eu
+        types: {Place: {lat: double m, lon: double m}}
+        events: {Moved: {to: Place, way: double km}}
+        maps:
+          - out: Moved -> Moved
+          - {in: Moved -> Moved, attributes: {crate.spare: to}}
+        rules: {out: [Position -> from_root], in: [Place -> to_root]}
+        functions:
+          from_root: "Position -> Place = struct(value.x AS lat, value.y AS lon)"
+          to_root: "Place -> Position = struct(value.lat AS x, value.lon AS y)"
+        """
+    PEOPLE = "clients: {eve: {context: eu, subscriptions: {all: {types: [Moved]}}, advertisements: {m: {type: Moved}}}}"
+
+    def start(self) -> State:
+        files = {
+            "situ.yaml": FILES["situ.yaml"],
+            "types/t.yaml": FILES["types/t.yaml"],
+            "contexts/root.yaml": self.ROOT,
+        }
+        return applied(State(), {**files, "contexts/eu.yaml": self.EU, "clients/c.yaml": self.PEOPLE})[0]
+
+    def files(self, types: str, **contexts: str) -> dict[str, str]:
+        files = {"situ.yaml": FILES["situ.yaml"], "types/t.yaml": types, "clients/c.yaml": self.PEOPLE}
+        found = {"root": self.ROOT, **contexts}
+        return {**files, **{f"contexts/{name}.yaml": text for name, text in found.items()}}
+
+    OVER = EU.replace("context: eu\n", "context: eu\n        extends: root.v1\n")
+
+    def test_without_ways_forth_and_back_it_is_refused(self) -> None:
+        readers = self.EU.replace("- {in: Moved -> Moved, attributes: {crate.spare: to}}", "").replace(
+            "], in: [Place -> to_root]", "]"
+        )
+        only_out = readers.replace("to_root:", "unused:").replace(
+            "-> Position = struct(value.lat AS x, value.lon AS y)", "-> Place = value"
+        )
+        people = self.PEOPLE.replace(", advertisements: {m: {type: Moved}}", "")
+        before, _ = applied(State(), {**self.files(FILES["types/t.yaml"], eu=only_out), "clients/c.yaml": people})
+        renamed = FILES["types/t.yaml"].replace("x: double m, y", "x: double cm, y")
+        with pytest.raises(SituError) as error:
+            propose_folder(before, deploy({**self.files(renamed, eu=only_out), "clients/c.yaml": people}), {})
+        assert codes(error.value.problems) == ["INT507"]
+        assert "`Position`" in str(error.value)
+        assert "root.v1" in error.value.problems[0].hint
+
+    def test_what_need_not_be_there_is_no_replacement(self) -> None:
+        grown = self.HIGH.replace("z: double m", "z: optional double m")
+        state, proposal = applied(self.start(), self.files(grown, eu=self.EU))
+        assert proposal.problems == ()
+        assert body(state, "eu")["extends"] == "root"
+
+    def test_contexts_that_know_the_old_type_go_on(self) -> None:
+        start = self.start()
+        files = self.files(self.HIGH, eu=self.OVER, **{"root.v1": self.FORMER})
+        state, proposal = applied(start, files)
+        assert proposal.problems == ()
+        out, back = self.ways(start), self.ways(state)
+        old = {"to": {"x": 1.0, "y": 2.0}, "crate": {"spare": {"x": 3.0, "y": 4.0}}, "way": 5000.0}
+        high = {"to": {"x": 1.0, "y": 2.0, "z": 9.0}, "crate": {"spare": {"x": 3.0, "y": 4.0, "z": 8.0}}, "way": 5000.0}
+        theirs = {"to": {"lat": 1.0, "lon": 2.0}, "way": 5.0}
+        assert out[Direction.OUT].data({}, old) == back[Direction.OUT].data({}, high) == theirs
+        lifted = {"x": 1.0, "y": 2.0, "z": 0.0}
+        assert back[Direction.IN].data({}, theirs) == {"to": lifted, "crate": {"spare": lifted}, "way": 5000.0}
+
+    def test_replacements_follow_each_other(self) -> None:
+        state, _ = applied(self.start(), self.files(self.HIGH, eu=self.OVER, **{"root.v1": self.FORMER}))
+        formers = {"root.v1": self.FORMER, "root.v2": self.SECOND}
+        state, proposal = applied(state, self.files(self.NAMED, eu=self.OVER, **formers))
+        assert proposal.problems == ()
+        assert body(state, "root.v1")["extends"] == "root.v2"
+        lifted = {"x": 1.0, "y": 2.0, "z": 0.0, "name": "x"}
+        theirs = {"to": {"lat": 1.0, "lon": 2.0}, "way": 5.0}
+        again = deployment_of({key: each.body for key, each in state.objects.items()}, state.version)
+        assert again == state.deployment
+        ways = self.ways(state)
+        found = ways[Direction.IN].data({}, theirs)
+        assert found == {"to": lifted, "crate": {"spare": lifted}, "way": 5000.0}
+        assert ways[Direction.OUT].data({}, found) == theirs
+
+    def test_a_file_that_does_not_say_so_goes_on_with_the_old_root_until_it_is_edited(self) -> None:
+        reads = """
+            context: eu
+            types: {Place: {lat: double m, lon: double m}}
+            events: {Moved: {to: Place, way: double km}}
+            maps: [out: Moved -> Moved]
+            rules: {out: [Position -> from_root]}
+            functions: {from_root: "Position -> Place = struct(value.x AS lat, value.y AS lon)"}
+            """
+        people = self.PEOPLE.replace(", advertisements: {m: {type: Moved}}", "")
+        before, _ = applied(State(), {**self.files(FILES["types/t.yaml"], eu=reads), "clients/c.yaml": people})
+        files = {**self.files(self.HIGH, eu=reads, **{"root.v1": self.FORMER}), "clients/c.yaml": people}
+        state, _ = applied(before, files)
+        assert body(state, "eu")["extends"] == "root.v1"
+        assert propose_folder(state, deploy(files), {}).moves == {}
+        edited = reads.replace("types: {", "types: {More: {a: string}, ")
+        state, _ = applied(state, {**files, "contexts/eu.yaml": edited})
+        assert body(state, "eu")["extends"] == "root"
+
+    def ways(self, state: State) -> dict[Direction, Converter]:
+        eu = state.deployment.contexts.by_id["eu"]
+        return {way: Converter(transformations(eu, way, Problems())["Moved"]) for way in Direction}
+
+    @pytest.mark.parametrize(
+        ("old", "new", "expected"),
+        [
+            ('out: ["root:Position -> flatten"]', "out: []", ["INT507"]),
+            ("in: [Position -> lift]", "in: []", ["INT507"]),
+            ("y: double m}}", "y: double m, w: double m}}", ["INT506", "INT508"]),
+            ("0.0 AS z", "1.0 AS z", []),
+            ('value.x AS x, value.y AS y)"', 'value.x + 1 AS x, value.y AS y)"', ["INT508"]),
+        ],
+    )
+    def test_what_is_asked_of_a_replacement(self, old: str, new: str, expected: list[str]) -> None:
+        text = self.FORMER.replace(old, new)
+        text = text.replace("AS y)", "AS y, 0.0 AS w)") if "w: double" in new else text
+        text = text.replace("AS y, 0.0 AS z)", "AS y, value.w * 0 AS z)") if "w: double" in new else text
+        problems = Problems()
+        types = load_types([document(self.HIGH, "types/t.yaml")], problems)
+        load_contexts([document(text, "contexts/root.v1.yaml")], types, {}, problems)
+        found = [problem.code.code for problem in problems]
+        assert [code for code in found if code.startswith("INT50")] == expected
 
 
 def _client(context: str) -> str:

@@ -33,7 +33,7 @@ from situ.interpretation.fitting import (
     made_struct,
     present,
 )
-from situ.interpretation.model import IDENTITY, Context, Conversion, Direction, Rule
+from situ.interpretation.model import IDENTITY, Context, Conversion, Direction, Rule, former_root
 from situ.interpretation.patterns import Step as PathStep
 from situ.interpretation.patterns import Traversal
 from situ.interpretation.resolution import Place
@@ -212,7 +212,12 @@ class Builder:
             self.found.one_sided(wanted.path, units)
         declared = subject.declared
         stays = (subject.whole or declared == into) and is_subtype(given, into) and self.fitting.visible(given, into)
-        return self._record(subject, place, given if stays else into, wanted)
+        return self._record(subject, place, given if stays else self._counterpart(given, into), wanted)
+
+    def _counterpart(self, given: Struct, into: Struct) -> Struct:
+        """What a struct becomes; between root and what it was, each type becomes the one of its name."""
+        named = self.targets.types.get(given.name) if former_root(self.context.id) else None
+        return named if isinstance(named, Struct) and is_subtype(named, into) else into
 
     def _record(self, subject: Subject, place: Place, out: Struct, wanted: Wanted) -> Step | None:
         given = place.path.type

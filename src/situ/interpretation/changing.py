@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.catalogue import CONTEXT_IN_USE, RULE_KEPT
+from situ.catalogue import CONTEXT_IN_USE, NO_WAY_BACK, RULE_KEPT
 from situ.errors import Location, Problem, SituError
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.differing import differing
 from situ.interpretation.forking import Unforkable, fork, fork_of
 from situ.interpretation.keeping import Kept, descends, keep_below, parents_first
-from situ.interpretation.model import ROOT
+from situ.interpretation.model import ROOT, former_root
+from situ.types.model import Struct, Type
 
 Body = Mapping[str, Any]
 """What a context declares, in the canonical form."""
@@ -57,8 +58,49 @@ class _Work:
 
 
 def declared(body: Body) -> Body:
-    """What somebody wrote of it: without the rules that were put in."""
-    return {key: value for key, value in body.items() if key != "kept"}
+    """What somebody wrote of it: without the rules that were put in, and below root, whichever root it goes on with."""
+    result = {key: value for key, value in body.items() if key != "kept"}
+    return {**result, "extends": ROOT} if former_root(result.get("extends", "")) else result
+
+
+def carried(former: Mapping[str, Body], wanted: Mapping[str, Body], *, propagate: bool = False) -> dict[str, Body]:
+    """The wanted contexts with what contexts of theirs have that nobody wrote.
+
+    Rules that were put in stay as long as there is what they were put in against. A context that nobody edited goes on
+    with the root that it knows, also if that is replaced just now; edited, it moves to the root of now.
+    """
+    newest = max(filter(former_root, wanted), key=former_root, default=ROOT)
+    result = dict(wanted)
+    for id, body in wanted.items():
+        before = former.get(id)
+        if before is None or former_root(id) or id == ROOT:
+            continue
+        if declared(before) == declared(body) and body.get("extends") == ROOT:
+            known = before.get("extends", ROOT)
+            body = {**body, "extends": newest if known == ROOT and newest not in former else known}
+        result[id] = body
+    for id, body in result.items():
+        kept = former.get(id, {}).get("kept")
+        if kept and "kept" not in body and not propagate and (left := _still_needed(kept, id, result)):
+            result[id] = {**body, "kept": left}
+    return result
+
+
+def _still_needed(kept: Mapping[str, Any], id: str, bodies: Mapping[str, Body]) -> dict[str, list[str]]:
+    own = bodies[id]
+    above: list[Body] = []
+    parent = own.get("extends")
+    while parent is not None:
+        body = bodies.get(parent, {})
+        above.append(body)
+        parent = body.get("extends")
+    result: dict[str, list[str]] = {}
+    for direction, rules in kept.items():
+        there = {_pattern(rule) for body in above for rule in body.get("rules", {}).get(direction, ())}
+        overridden = {_pattern(rule) for rule in own.get("rules", {}).get(direction, ())}
+        if left := [rule for rule in rules if _pattern(rule) in there - overridden]:
+            result[direction] = left
+    return result
 
 
 def augments(before: Body, after: Body) -> bool:
@@ -180,6 +222,10 @@ def _set_back(
     """The context as it was, and beside it one that has what is new."""
     users = [each for other in work.contexts if descends(other, id) for each in uses.get(other.id, ())]
     shown = ", ".join(users[:_MOST_NAMED]) + (f" and {len(users) - _MOST_NAMED} more" if users[_MOST_NAMED:] else "")
+    if id == ROOT and (type := _replaced(old, work.contexts)):
+        number = 1 + max(map(former_root, work.bodies), default=0)
+        rule, former_name = f"in: {type} -> …", f"{ROOT}.v{number}"
+        raise SituError(NO_WAY_BACK(place, type=type, former=former_name, rule=rule, users=f"in use: {shown}"))
     if id == ROOT or not allowed.fork:
         outcome = "nothing was changed"
         remedy = "Put what is new in a context of its own below it, or have those who use it leave it first."
@@ -202,6 +248,21 @@ def _set_back(
     if same is None:
         work.forks.append(name)
     work.refused.append(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, remedy=remedy))
+
+
+def _replaced(old: Contexts, new: Contexts) -> str:
+    """A type of root that is another than before, and not only because of what is in it."""
+    before, after = old.root.types, new.root.types
+    changed = {name: each for name, each in before.types.items() if name in after.types and after.types[name] != each}
+    own = [name for name, each in changed.items() if not _parts(each) & changed.keys()]
+    return min(own or changed, default="")
+
+
+def _parts(type: Type) -> set[str]:
+    """The names of the types that one is made of."""
+    attributes = type.attributes if isinstance(type, Struct) else ()
+    above = type.supers if isinstance(type, Struct) else ()
+    return {str(each.type).strip("[]") for each in attributes} | {str(each) for each in above}
 
 
 def _observation(kept: Kept, places: Mapping[str, Location]) -> Problem:

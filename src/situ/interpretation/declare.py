@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from situ.catalogue import BAD_CONTEXT_NAME, DECLARED_TWICE
 from situ.documents import Document, Fields, Mapping, Node, Reader, Scalar, Sequence
 from situ.errors import Location, Problems
-from situ.interpretation.model import ROOT, Direction
+from situ.interpretation.model import ROOT, Direction, former_root
 from situ.types.declare import TypeDeclaration, UnitDeclaration, declare_types, declare_units, is_nothing
 
 CONTEXT_KEYS = ("extends", "derive", "units", "types", "events", "maps", "rules", "kept", "functions")
@@ -129,7 +129,7 @@ def id_fault(id: str) -> str:
         return "it is not made of small letters, digits, `_` and `-`, or a part begins otherwise"
     if len(id) > LONGEST_ID:
         return f"it has more than {LONGEST_ID} characters"
-    if id.split(".")[0] in _RESERVED or id.startswith(f"{ROOT}."):
+    if id.split(".")[0] in _RESERVED or (id.startswith(f"{ROOT}.") and not former_root(id)):
         return f"names beginning with `{id.split('.')[0]}` belong to Situ"
     return ""
 

@@ -7,20 +7,22 @@ attribute that a type got beside the others, as long as nothing has to be there 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from situ.errors import Problems
 from situ.expr.print import print_expression
+from situ.expr.tree import Literal, MakeStruct, Node, rebuild
 from situ.interpretation.model import Context, Direction
 from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value
-from situ.interpretation.transformation import Transformation, transformations
+from situ.interpretation.transformation import Transformation, own_transformations
 from situ.types.model import Attribute, ListOf, Struct, Type, plain
 
 Ways = Mapping[tuple[Direction, str], Transformation]
 
 
 def ways_of(context: Context) -> Ways:
-    """All transformations of a context, by direction and source event type."""
-    found = {direction: transformations(context, direction, Problems()) for direction in Direction}
+    """All transformations of a context, from and to what it takes for root, by direction and source event type."""
+    found = {direction: own_transformations(context, direction, Problems()) for direction in Direction}
     return {(direction, name): way for direction, ways in found.items() for name, way in ways.items()}
 
 
@@ -38,7 +40,8 @@ def differing(before: Context, after: Context) -> tuple[str, ...]:
 def _alike(before: Transformation | None, after: Transformation | None) -> bool:
     if before is None or after is None:
         return before is after
-    if not is_grown(before.source, after.source) or not is_grown(before.target, after.target):
+    seen = (before.target, after.target) if before.direction is Direction.OUT else (before.source, after.source)
+    if not is_grown(*seen):
         return False
     if before.is_identity and after.is_identity:
         return True
@@ -57,7 +60,7 @@ def same_step(before: Step, after: Step) -> bool:
     """Whether the second makes what the first makes; attributes that are new in the target may get nothing."""
     match before, after:
         case Value(), Value():
-            same = print_expression(before.node) == print_expression(after.node)
+            same = print_expression(_filled(before.node)) == print_expression(_filled(after.node))
             return same and is_grown(before.node.type, after.node.type)
         case Record(), Record():
             old, new = dict(before.fields), dict(after.fields)
@@ -84,6 +87,15 @@ def same_step(before: Step, after: Step) -> bool:
             )
         case _:
             return False
+
+
+def _filled(node: Node) -> Node:
+    """Structs without the attributes that are always absent."""
+    made = rebuild(node, _filled)
+    if isinstance(made, MakeStruct):
+        there = tuple((name, part) for name, part in made.fields if part != Literal(None, part.type, part.unit))
+        return replace(made, fields=there)
+    return made
 
 
 def _is_from_nowhere(step: Step) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.model import KEEP, ROOT, Context, Direction, Rule
 from situ.interpretation.patterns import print_pattern
+from situ.interpretation.replacing import as_root
 from situ.interpretation.resolution import Place, Rules, expand
 from situ.types.table import Types
 
@@ -44,7 +45,13 @@ def keep_below(old: Contexts, new: Contexts, edited: Collection[str]) -> tuple[C
 
 
 def parents_first(contexts: Contexts) -> list[str]:
-    return sorted(contexts.by_id, key=lambda id: (len(list(contexts.by_id[id].chain)), id))
+    """The ids of all contexts, each behind the one that it extends."""
+
+    def depth(id: str) -> int:
+        parent = contexts.by_id[id].parent
+        return 0 if parent is None else 1 + depth(parent.id)
+
+    return sorted(contexts.by_id, key=lambda id: (depth(id), id))
 
 
 def descends(context: Context, id: str) -> bool:
@@ -122,5 +129,10 @@ def with_contexts(contexts: Contexts, changed: Mapping[str, Context]) -> Context
     for id in parents_first(contexts):
         context = changed.get(id, contexts.by_id[id])
         parent = context.parent
-        made[id] = context if parent is None else replace(context, parent=made[parent.id])
+        if parent is None:
+            made[id] = context
+        elif parent.bridge is None:
+            made[id] = replace(context, parent=made[parent.id])
+        else:
+            made[id] = replace(context, parent=as_root(made[parent.id]))
     return contexts.with_all(made.values())

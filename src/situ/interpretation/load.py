@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -39,7 +40,8 @@ from situ.interpretation.derive import derived_types
 from situ.interpretation.functions import Sources, define_functions
 from situ.interpretation.json_form import as_file
 from situ.interpretation.mappings import define_mappings
-from situ.interpretation.model import ROOT, Context
+from situ.interpretation.model import ROOT, Context, former_root
+from situ.interpretation.replacing import as_root, as_they_were, check_replaced, with_mappings
 from situ.interpretation.rules import define_rules
 from situ.types.declare import TypeDeclaration, UnitDeclaration
 from situ.types.order import dependency_order
@@ -126,7 +128,10 @@ def context_document(id: str, body: Mapping[str, Any], file: str) -> Document:
 def _in_order(declared: Mapping[str, ContextText], loading: _Loading, problems: Problems) -> list[str]:
     """The ids, parents first; what extends itself, or what is not there, is said and taken to extend root."""
     parents = {id: each.extends for id, each in declared.items() if id != ROOT}
-    order, circles = dependency_order({id: [above.text] if above else [] for id, above in parents.items()})
+    loading.formers = sorted(filter(former_root, parents), key=former_root)
+    needed = {id: [above.text] if above else [] for id, above in parents.items()}
+    needed |= {id: [above] for id, above in pairwise(loading.formers)}
+    order, circles = dependency_order(needed)
     for circle in circles:
         name, _ = circle.closing
         above = parents[name]
@@ -173,6 +178,8 @@ class _Loading:
         self.shared = frozenset(name for name, each in functions.items() if each.converts)
         self.defined: dict[str, Context] = {}
         self.without_parent: set[str] = set()
+        self.formers: list[str] = []
+        """Roots that were replaced, the oldest first: each is a context over the one that came after it."""
         self.lost: frozenset[tuple[str, str]] = frozenset()
         self._found: dict[str, _Found] = {}
 
@@ -208,7 +215,11 @@ class _Loading:
 
     def define(self, text: ContextText) -> None:
         above = text.extends.text if text.extends is not None and text.id not in self.without_parent else ROOT
+        if text.id in self.formers:
+            above = next((id for id in self.formers if former_root(id) > former_root(text.id)), ROOT)
         parent = self.defined.get(above) or self.defined[ROOT]
+        if former_root(parent.id):
+            parent = as_root(parent)
         inherited = self._found[parent.id]
         complete = inherited.complete and text.id not in self.without_parent
         problems = self._problems if complete else Problems()
@@ -216,11 +227,14 @@ class _Loading:
         faults = inherited.faults
         if text.document is not None and self._problems.errors:
             faults = _together(faults, find_faults([text.document], types))
-        own = {each.name for each in text.types}
-        context = Context(
-            id=text.id, parent=parent, types=types, own=frozenset(own & types.types.keys()), derive=text.derive
-        )
+        own = frozenset({each.name for each in text.types} & types.types.keys())
+        if text.id in self.formers:
+            types, own = as_they_were(parent.types, types, own)
+        context = Context(id=text.id, parent=parent, types=types, own=own, derive=text.derive)
         self._fill(text, context, problems, _Found(faults, inherited.faulty, complete))
+        if text.id in self.formers:
+            self.defined[text.id] = former = with_mappings(self.defined[text.id])
+            check_replaced(former, {each.name: each.place() for each in text.types}, problems)
         if not complete:
             self._problems.extend(each for each in problems if _innermost(each).code not in _MAY_BE_ABOVE)
 
@@ -228,7 +242,7 @@ class _Loading:
         if not text.types and not text.units:
             return parent.types
         found = Problems()
-        types = resolve(text.types, text.units, found, above=parent.types, root=self._types)
+        types = resolve(text.types, text.units, found, above=parent.types, root=parent.root.types)
         faults = self._found[parent.id].faults
         problems.extend(each for each in found if not faults.explain(each))
         return types

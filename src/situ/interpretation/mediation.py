@@ -65,7 +65,7 @@ def mediate(
             problems.extend(error.problems)
             continue
         for way in ways:
-            condition = filter_.on(way, context.root.types, nodes.get(way.source.name))
+            condition = filter_.on(way, way.types, nodes.get(way.source.name))
             known = found.get(way.source.name)
             found[way.source.name] = condition if known is None else simplify(_either(known, condition))
     if problems:
@@ -120,7 +120,7 @@ def restate(
     return Restated(
         written=found.node,
         substituted=found.substituted(way, node),
-        simplified=found.on(way, context.root.types, node),
+        simplified=found.on(way, way.types, node),
     )
 
 

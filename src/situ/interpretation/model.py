@@ -27,6 +27,12 @@ IDENTITY, KEEP = "identity", "keep"
 """Functions that are always there: the value as it is; and, in rules that are put in, whoever would win without."""
 
 
+def former_root(id: str) -> int:
+    """Which of the roots that were replaced this is, counted from 1; 0 if it is none."""
+    number = id.removeprefix(f"{ROOT}.v") if id.startswith(f"{ROOT}.v") else ""
+    return int(number) if number.isascii() and number.isdigit() and not number.startswith("0") else 0
+
+
 class Direction(StrEnum):
     """``in``: from a client to root; ``out``: from root to a client."""
 
@@ -259,6 +265,8 @@ class Context:
     mappings: tuple[MappedTo, ...] = ()
     rules: tuple[Rule, ...] = ()
     functions: Mapping[str, Conversion] = field(default_factory=_nothing)
+    bridge: Context | None = None
+    """Of a root that was replaced, as those see it who extend it: the context that leads from it to what came after."""
     derive: bool = False
     """Event types that rules change and no mapping names get a type of their own name with the changed attributes."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from situ.deployment import Deployment
 from situ.errors import Location, Problem, Problems
-from situ.interpretation.changing import Allowed, settle
+from situ.interpretation.changing import Allowed, carried, settle
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.load import context_document, load_contexts
@@ -56,37 +56,11 @@ def settle_contexts(
     )
 
 
-def carry_kept(current: Deployment, folder: Deployment, allowed: Allowed = USUAL) -> Deployment:
-    """The folder's contexts with the rules that were put into them; those against what is no longer there are gone."""
-    former = current.contexts.as_json()
-    if allowed.propagate or not any("kept" in body for body in former.values()):
-        return folder
-    bodies = folder.contexts.as_json()
-    for id, body in bodies.items():
-        if id in former and "kept" not in body and (kept := _still_needed(former[id].get("kept", {}), id, bodies)):
-            bodies[id] = {**body, "kept": kept}
-    return replace(folder, contexts=_load(bodies, folder)) if bodies != folder.contexts.as_json() else folder
-
-
-def _still_needed(kept: Mapping[str, Any], id: str, bodies: Mapping[str, Any]) -> dict[str, list[str]]:
-    own = bodies[id]
-    above: list[Mapping[str, Any]] = []
-    parent = own.get("extends")
-    while parent is not None:
-        body = bodies.get(parent, {})
-        above.append(body)
-        parent = body.get("extends")
-    result: dict[str, list[str]] = {}
-    for direction, rules in kept.items():
-        there = {_pattern(rule) for body in above for rule in body.get("rules", {}).get(direction, ())}
-        overridden = {_pattern(rule) for rule in own.get("rules", {}).get(direction, ())}
-        if left := [rule for rule in rules if _pattern(rule) in there - overridden]:
-            result[direction] = left
-    return result
-
-
-def _pattern(rule: str) -> str:
-    return rule.rpartition(" -> ")[0]
+def carry(current: Deployment, folder: Deployment, allowed: Allowed = USUAL) -> Deployment:
+    """The folder with what contexts of it have in force that nobody wrote."""
+    wanted = folder.contexts.as_json()
+    bodies = carried(current.contexts.as_json(), wanted, propagate=allowed.propagate)
+    return folder if bodies == wanted else replace(folder, contexts=_load(bodies, folder))
 
 
 def _same_root(current: Deployment, proposed: Deployment) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from situ.deployment import Deployment
 from situ.errors import Location, Problems
-from situ.interpretation.changing import Allowed
+from situ.interpretation.changing import Allowed, carried
 from situ.interpretation.load import context_document
-from situ.registry.context_changes import USUAL, carry_kept, settle_contexts
+from situ.registry.context_changes import USUAL, carry, settle_contexts
 from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, schema_bodies, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
@@ -25,7 +25,7 @@ def propose_folder(
     """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be."""
     # Values from the environment stay outside: a deployment shows the references only.
     folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
-    folder = carry_kept(state.deployment, folder, allowed)
+    folder = carry(state.deployment, folder, allowed)
     wanted = bodies_of(folder)
     problems = Problems()
     for key, body in wanted.items():
@@ -54,15 +54,14 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
     units = [key.name for key in others if key.kind == "unit"]
     functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
     sources = {key.name: each.value for key, each in others.items() if key.kind == "source"}
+    theirs_now = {key.name: json.loads(each.body) for key, each in others.items() if key.kind == "context"}
+    after = carried(current.contexts.as_json(), {**folder.contexts.as_json(), **theirs_now})
+    contexts = {id: after[id] for id in theirs_now}
     added = Documents(
         types=(types_document(current.types, types, units, "registry"),) if types or units else (),
         functions=(functions_document(functions, "registry"),) if functions else (),
         sources=(sources_document(sources, "registry"),) if sources else (),
-        contexts=tuple(
-            context_document(key.name, json.loads(each.body), "registry")
-            for key, each in others.items()
-            if key.kind == "context"
-        ),
+        contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
     )
     deployment = revise(folder, (), added, problems)
     theirs = Clients(
