@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from situ.errors import Problems
 from situ.expr.print import print_expression
 from situ.expr.runtime import FAILURES
-from situ.interpretation.fused import Fused, FusedConverter, fused
+from situ.interpretation.fused import Fused, FusedConverter, fuse, fused
 from situ.interpretation.model import Direction
 from situ.interpretation.transformation import transformations
 from tests.context_files import load
@@ -108,3 +109,58 @@ def test_a_type_that_does_not_lead_there_has_no_way() -> None:
     inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())
     outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
     assert list(fused(inbound, outbound)) == ["O"]
+
+
+def test_rows_of_tables_are_looked_up_by_what_the_other_way_would_have_made() -> None:
+    contexts, problems = load(
+        {
+            "types/t.yaml": """
+                units: {EUR: currency, USD: currency}
+                types:
+                  Money: {currency: string, amount: "decimal(18,2)"}
+                events:
+                  E: {prices: "[Money] EUR"}
+                """,
+            "contexts/p.yaml": """
+                context: p
+                types: {Sum: {code: string, amount: "decimal(18,2)"}}
+                events: {F: {prices: "[Sum] EUR"}}
+                maps: [in: F -> E]
+                rules: {in: [Sum -> to_money]}
+                functions:
+                  to_money: Sum -> Money = struct(upper(value.code) AS currency, value.amount AS amount)
+                """,
+            "contexts/c.yaml": """
+                context: c
+                events: {E: {prices: "[Money] USD"}}
+                maps: [out: E -> E]
+                functions:
+                  to_dollars:
+                    signature: Money EUR -> Money USD
+                    time: event
+                    lookup: {fx: {source: fx_rates, key: {base: value.currency, quote: "'USD'"}, as_of: valid_from}}
+                    expr: struct('USD' AS currency, round(value.amount * fx.rate, 2) AS amount)
+                """,
+        }
+    )
+    assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
+    inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())["F"]
+    outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())["E"]
+    assert not fused({"F": inbound}, {"E": outbound}), "nobody says how rows are found"
+    with pytest.raises(ValueError, match="nobody finds"):
+        fuse(inbound, outbound)
+
+    def find(base: str, quote: str, time: Any) -> dict[str, Any] | None:
+        assert (quote, time) == ("USD", ENVELOPE["time"])
+        return {"rate": decimal.Decimal("1.100000")} if base == "EUR" else None
+
+    way = fuse(inbound, outbound, ({}, dict.fromkeys(outbound.externals, find)))
+    converter = FusedConverter(way)
+    text = b'{"prices":[{"code":"eur","amount":"10.00"},null]}'
+    assert converter.text(ENVELOPE, text) == b'{"prices":[{"currency":"USD","amount":"11.00"},null]}'
+    with pytest.raises(FAILURES):
+        converter.text(ENVELOPE, text.replace(b"eur", b"xxx"))
+    bad = {"prices": [{"code": "xxx", "amount": decimal.Decimal("1.00")}]}
+    assert [(each.code.code, each.values["path"]) for each in converter.faults(ENVELOPE, bad)] == [
+        ("INT705", "prices[0]")
+    ]

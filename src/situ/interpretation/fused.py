@@ -8,8 +8,8 @@ the way in would fail at is looked at even if the consumer does not ask for it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -18,12 +18,11 @@ from situ.expr.linear import nothing_there
 from situ.expr.simplify import simplify
 from situ.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, rebuild, walk
 from situ.interpretation.bodies import DATA, EVENT
-from situ.interpretation.calls import External
 from situ.interpretation.convert import Converter
 from situ.interpretation.fusing import join_loops, known, put_in, renamed_loops
 from situ.interpretation.model import Direction
 from situ.interpretation.obligations import is_met, obligations
-from situ.interpretation.rows import Find
+from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.steps import Value
 from situ.interpretation.transformation import Transformation
 from situ.types.model import STRING, Struct
@@ -35,13 +34,16 @@ _TYPE = "type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """How events of ``inbound.source`` become events of ``outbound.target``, over a root type that is never made."""
+    """How events of ``inbound.source`` become events of ``outbound.target``, over a root type that is never made.
+
+    Rows of tables and results of Python are calls in ``node``; nothing has to be bound.
+    """
 
     inbound: Transformation
     outbound: Transformation
     node: Node
-    externals: Mapping[str, External] = field(default_factory=lambda: MappingProxyType({}))
-    """What the host binds before it evaluates; those of the way out may read those of the way in."""
+    find: tuple[Mapping[str, Find], Mapping[str, Find]] = field(default=(_NONE, _NONE), compare=False, repr=False)
+    """How what the two ways need besides the event is found."""
     plan: str = ""
 
     @property
@@ -65,6 +67,10 @@ class Fused:
         return self.node.can_fail
 
     @property
+    def lossy(self) -> bool:
+        return self.inbound.lossy or self.outbound.lossy
+
+    @property
     def is_identity(self) -> bool:
         return isinstance(self.node, Read) and not self.node.path and self.source == self.target
 
@@ -77,8 +83,7 @@ class Fused:
             source=self.source,
             target=self.target,
             step=Value(node=self.node, function="fused", copied=self.is_identity),
-            lossy=self.inbound.lossy or self.outbound.lossy,
-            externals=self.externals,
+            lossy=self.lossy,
             types=self.types,
             targets=self.targets,
             plan=self.plan,
@@ -86,45 +91,45 @@ class Fused:
 
 
 def fused(inbound: Mapping[str, Transformation], outbound: Mapping[str, Transformation]) -> Mapping[str, Fused]:
-    """What leads from one context to the other, by the producer's event type; what is not available has no entry."""
+    """What leads from one context to the other by expressions alone, by the producer's event type."""
+    pairs = ((name, way, outbound.get(way.target.name)) for name, way in inbound.items())
     return MappingProxyType(
         {
-            name: fuse(way, outbound[way.target.name])
-            for name, way in inbound.items()
-            if way.target.name in outbound and outbound[way.target.name].source == way.target
+            name: fuse(way, back)
+            for name, way, back in pairs
+            if back is not None and back.source == way.target and not way.externals and not back.externals
         }
     )
 
 
-def fuse(inbound: Transformation, outbound: Transformation) -> Fused:
-    """The two in one; the way out begins with the type with which the way in ends."""
+def fuse(
+    inbound: Transformation,
+    outbound: Transformation,
+    find: tuple[Mapping[str, Find], Mapping[str, Find]] = (_NONE, _NONE),
+) -> Fused:
+    """The two in one; the way out begins with the type with which the way in ends.
+
+    ``find`` gives functions for everything that the two need besides the event.
+    """
     if inbound.target != outbound.source:
         raise ValueError(f"{outbound.source} is not what becomes of {inbound.source}")
-    made, types = simplify(inbound.node), inbound.targets
-    taken = {part.variable for part in walk(made) if isinstance(part, Read | ForEach)} | inbound.externals.keys()
+    for way, found in zip((inbound, outbound), find, strict=True):
+        if lacking := way.externals.keys() - found.keys():
+            raise ValueError(f"nobody finds {', '.join(sorted(lacking))}")
+    made, types = simplify(with_rows(inbound.node, inbound.externals, find[0])), inbound.targets
+    taken = {part.variable for part in walk(made) if isinstance(part, Read | ForEach)}
     owed = tuple(obligations(made))
     checked = frozenset(part for each in owed for part in walk(each))
-
-    def through(node: Node) -> Node:
-        """What the way out says of a root event, said of the event that came in."""
-        apart = renamed_loops(_apart(node, outbound.externals), taken)
-        return put_in(_named(apart, outbound.source.name), DATA, made, types)
-
-    node = simplify(known(simplify(through(outbound.node)), checked))
+    out = renamed_loops(with_rows(outbound.node, outbound.externals, find[1]), taken)
+    node = put_in(_named(out, outbound.source.name), DATA, made, types)
+    node = simplify(known(simplify(node), checked))
     node = simplify(known(join_loops(node, types), checked))
     open_ends = [each for each in owed if not is_met(each, node)]
-    if open_ends:
-        node = _guarded(node, open_ends, outbound)
-    externals = dict(inbound.externals)
-    for name, each in outbound.externals.items():
-        argument = through(each.argument)
-        keys = tuple((column, through(key)) for column, key in each.keys)
-        externals[_variable(name)] = replace(each, variable=_variable(name), argument=argument, keys=keys)
     return Fused(
         inbound=inbound,
         outbound=outbound,
-        node=node,
-        externals=MappingProxyType(externals),
+        node=_guarded(node, open_ends, outbound) if open_ends else node,
+        find=find,
         plan=hashlib.sha256(f"{inbound.plan} {outbound.plan}".encode()).hexdigest()[:16],
     )
 
@@ -132,44 +137,29 @@ def fuse(inbound: Transformation, outbound: Transformation) -> Fused:
 class FusedConverter:
     """Converts events from one context to another, as :class:`~situ.interpretation.convert.Converter` does."""
 
-    def __init__(self, way: Fused, find: Mapping[str, Find] = _NONE) -> None:
-        self._find = find
+    def __init__(self, way: Fused) -> None:
         self.fused = way
-        self._whole = Converter(way.transformation, find)
+        self._whole = Converter(way.transformation)
 
-    def data(self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE) -> Any:
+    def data(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
         """The data of the target, as values of its type; ``event`` is the envelope of what came in."""
-        return self._whole.data(event, data, rows)
+        return self._whole.data(event, data)
 
-    def text(self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE) -> bytes:
+    def text(self, event: Mapping[str, Any], text: bytes) -> bytes:
         """The canonical text of the target's data, given that of the source's."""
-        return self._whole.text(event, text, rows)
+        return self._whole.text(event, text)
 
     def faults(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Problem, ...]:
-        """Every place that this event gives no value for: of root if it is already there, else of the target."""
+        """Every place that this event gives no value for: of root if it does not get there, else of the target."""
         way = self.fused
-        inbound = Converter(way.inbound, self._finders(way.inbound, lambda name: name))
+        inbound = Converter(way.inbound, way.find[0])
         if problems := inbound.faults(event, data):
             return problems
-        outbound = Converter(way.outbound, self._finders(way.outbound, _variable))
+        outbound = Converter(way.outbound, way.find[1])
         return outbound.faults({**event, _TYPE: way.outbound.source.name}, inbound.data(event, data))
-
-    def _finders(self, of: Transformation, called: Callable[[str], str]) -> dict[str, Find]:
-        return {name: self._find[called(name)] for name in of.externals if called(name) in self._find}
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _variable(name: str) -> str:
-    """What the way out has bound, told apart from what the way in has."""
-    return f"{name} out of root"
-
-
-def _apart(node: Node, externals: Mapping[str, External]) -> Node:
-    if isinstance(node, Read):
-        return replace(node, variable=_variable(node.variable)) if node.variable in externals else node
-    return rebuild(node, lambda part: _apart(part, externals))
 
 
 def _named(node: Node, type: str) -> Node:
