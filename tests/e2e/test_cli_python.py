@@ -72,7 +72,7 @@ def test_explain_shows_what_of_a_filter_waits(situ: Situ, folder: Path) -> None:
     lines = {line.split()[0]: line for line in ran.out.splitlines() if line.strip()}
     assert lines["simplified"].endswith("tank = 'a'")
     assert "depth > 5" in lines["then"]
-    assert lines["then"].endswith("once it is converted")
+    assert lines["then"].endswith("once that is known")
     assert lines["for"].endswith("TRUE")
 
 

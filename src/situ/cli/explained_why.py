@@ -17,7 +17,7 @@ from situ.deployment.rows import Rows
 from situ.errors import Problem, nearest
 from situ.expr.print import print_expression
 from situ.expr.tree import FALSE, Literal
-from situ.interpretation.mediation import decided_after, mediate, restate
+from situ.interpretation.mediation import decided_later, mediate, restate
 from situ.interpretation.model import Lookup
 from situ.interpretation.resolution import Place
 from situ.interpretation.rows import with_rows
@@ -65,7 +65,7 @@ class FilterExplained:
     canonical: str
     substituted: str
     simplified: str
-    after: str = ""
+    then: str = ""
     """What is asked of events only when they are converted."""
     also: tuple[str, ...] = ()
     """Other root types of whose events the same filter asks something."""
@@ -80,7 +80,7 @@ class FilterExplained:
             "canonical": self.canonical,
             "substituted": self.substituted,
             "simplified": self.simplified,
-            **({"after": self.after} if self.after else {}),
+            **({"then": self.then} if self.then else {}),
             "also_asked_of": list(self.also),
             "problems": [each.as_json() for each in self.problems],
             **({"outcome": self.outcome.as_json()} if self.outcome else {}),
@@ -116,7 +116,7 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
     rows = {name: each for name, each in find.items() if isinstance(way.externals[name].of, Lookup)}
     node = with_rows(way.node, way.externals, rows)
     found = restate(where, way, context, functions, limits, named=_FILTER, node=node)
-    after = decided_after((way.target.name,), where, context, way, functions, limits, node)
+    later = decided_later((way.target.name,), where, context, way, functions, limits, node=node)
     others: tuple[str, ...] = ()
     if context.types.event(way.target.name) == way.target:
         asked = mediate(_FILTER, (way.target.name,), where, context, ways.by_type, functions, limits)
@@ -127,7 +127,7 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
     if explained.sample is not None:
         values = {"event": explained.sample.envelope, "data": explained.sample.data}
         values |= dict.fromkeys(way.externals)
-        whole = with_rows(found.substituted, way.externals, find) if after else found.simplified
+        whole = with_rows(found.substituted, way.externals, find) if later else found.simplified
         outcome = evaluate(whole, Sample(name="the sample", values=values), way.types)
     return FilterExplained(
         target=way.target.name,
@@ -136,7 +136,7 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
         canonical=print_expression(found.written),
         substituted=print_expression(found.substituted),
         simplified=simplified,
-        after=" OR ".join(dict.fromkeys(map(print_expression, after))),
+        then=print_expression(later.written) if later is not None else "",
         also=others,
         problems=(NEVER_TRUE(subscription=_FILTER, type=way.source.name, simplified=simplified),) if never else (),
         outcome=outcome,

@@ -71,8 +71,8 @@ def show_filter(explained: FilterExplained) -> Iterator[RenderableType]:
         ("simplified", explained.simplified),
     ):
         grid.add_row(name, visible(text))
-    if explained.after:
-        grid.add_row("then", visible(f"{explained.after}, once it is converted"))
+    if explained.then:
+        grid.add_row("then", visible(f"{explained.then}, once that is known"))
     if explained.also:
         grid.add_row("also asked of", ", ".join(explained.also))
     if explained.outcome is not None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from situ.catalogue import AFTER_TRANSFORMATION, NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
-from situ.deployment.afterwards import Afterwards
+from situ.deployment.later import Decision
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
@@ -32,7 +32,7 @@ from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
-from situ.interpretation.mediation import decided_after, mediate
+from situ.interpretation.mediation import decided_later, mediate
 from situ.interpretation.model import ROOT, Context, Direction, State
 from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.shortcut import Policy, shortcut
@@ -86,7 +86,7 @@ class Interpretation:
     _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
-    _afterwards: dict[tuple[str, tuple[str, ...], str, str], Afterwards | None] = field(default_factory=dict)
+    _decisions: dict[tuple[str, tuple[str, ...], str, str], Decision | None] = field(default_factory=dict)
     _kept: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @classmethod
@@ -198,6 +198,8 @@ class Interpretation:
 
     def _worded(self, wording: _Wording, routed: Routed, routing: Routing) -> Worded:
         groups = routing.groups
+        if self.calls_python:
+            routed = wording.decided(routed, routing)
         durable = [
             (index, group, line)
             for index, group in routed.durable
@@ -209,13 +211,6 @@ class Interpretation:
             for context, own in _by_context(client, names, routing)
             if (line := wording.line(index, context)) is not None
         ]
-        if self.calls_python:
-            durable = [each for each in durable if wording.wanted(each[0], groups[each[1]])]
-            live = [
-                (index, client, ",".join(own), line)
-                for index, client, names, line in live
-                if (own := wording.wanted_of(index, client, names, routing))
-            ]
         return Worded(durable=durable, live=live, bad=tuple(wording.bad), originals=wording.originals)
 
     def original(self, row: Row, context: str) -> Row | None:
@@ -256,36 +251,64 @@ class Interpretation:
         """Within, Python functions have been called for all of these events and the contexts they are for."""
         if not self.calls_python:
             return _NOTHING_FORESEEN
-        return self.python.together(
+        messages = list(messages)
+        decisions = (
+            partial(later.wants, rows[index])
+            for rows, routed in messages
+            for index, asked in _pairs(routed, routing)
+            if (later := self.decision(asked, rows[index].type)) is not None
+        )
+        conversions = (
             partial(way.text, read_envelope(rows[index]), rows[index].data)
             for rows, routed in messages
-            for index, context in _pairs(routed, routing)
-            if context != ROOT
+            for index, context in self._wanted_in(rows, routed, routing)
             if (way := self._converter(context, Direction.OUT, rows[index].type)) is not None and _calls(way)
         )
+        return self.python.together(decisions, conversions)
+
+    def _wanted_in(self, rows: Sequence[Row], routed: Routed, routing: Routing) -> Iterable[tuple[int, str]]:
+        """Places of rows and the contexts in which somebody wants them, each once."""
+        found: dict[tuple[int, str], None] = {}
+        for index, asked in _pairs(routed, routing):
+            if asked.context != ROOT and (index, asked.context) not in found:
+                later = self.decision(asked, rows[index].type)
+                if later is None or later.wants(rows[index]) is not False:
+                    found[index, asked.context] = None
+        return found
 
     # ── subscriptions ──
 
-    def decided_after(self, asked: Group | Subscription, type: str) -> Afterwards | None:
-        """What is asked of events of a root type only once they are converted; None if they are decided before."""
+    def decision(self, asked: Group | Subscription, type: str) -> Decision | None:
+        """What is asked of events of a root type only after routing; None if they are decided by then."""
         key = (asked.context, asked.types, asked.where, type)
-        if key not in self._afterwards:
-            context = self.contexts.get(asked.context)
-            way = None if context is None else self._ways_of(context, Direction.OUT).get(type)
-            found: Afterwards | None = None
-            if context is not None and way is not None and way.externals:
-                node = self._nodes_of(context, self._ways_of(context, Direction.OUT)).get(type)
-                written = decided_after(asked.types, asked.where, context, way, self.functions, self.limits, node)
-                found = Afterwards.of(way, written) if written else None
-            self._afterwards[key] = found
-        return self._afterwards[key]
+        if key not in self._decisions:
+            self._decisions[key] = self._decision(asked, type)
+        return self._decisions[key]
+
+    def _decision(self, asked: Group | Subscription, type: str) -> Decision | None:
+        context = self.contexts.get(asked.context) if asked.context != ROOT else None
+        ways = self._ways_of(context, Direction.OUT) if context is not None else {}
+        way = ways.get(type)
+        if context is None or way is None or way.execution == "native":
+            return None
+        later = decided_later(
+            asked.types,
+            asked.where,
+            context,
+            way,
+            self.functions,
+            self.limits,
+            node=self._nodes_of(context, ways).get(type),
+            whole=with_rows(way.node, way.externals, self._finders(way)),
+        )
+        return None if later is None else Decision.of(way, later.condition)
 
     def observations(self, subscription: Subscription) -> Iterable[Problem]:
         """What is to say about how a subscription that can be had is decided."""
         for type in self.conditions(subscription):
-            after = self.decided_after(subscription, type) if self.calls_python else None
-            if after is not None:
-                yield AFTER_TRANSFORMATION(subscription=subscription.id, type=type, reasons=after.reasons)
+            later = self.decision(subscription, type) if self.calls_python else None
+            if later is not None:
+                yield AFTER_TRANSFORMATION(subscription=subscription.id, type=type, reasons=later.reasons)
 
     def conditions(self, subscription: Subscription) -> Mapping[str, Any]:
         """What a subscription in the terms of a context asks of root events."""
@@ -370,7 +393,6 @@ class _Wording:
         self._rows = rows
         self._lines = lines
         self._made: dict[tuple[int, str], bytes | None] = {}
-        self._rows_made: dict[tuple[int, str], Row] = {}
         self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
     def line(self, index: int, context: str) -> bytes | None:
@@ -389,26 +411,34 @@ class _Wording:
                 self._made[key] = self._lines[index]
             elif isinstance(found, Row):
                 self._made[key] = encode_row(found)
-                self._rows_made[key] = found
             else:
                 self._made[key] = None
                 self.bad.append(found)
         return self._made[key]
 
-    def wanted(self, index: int, asked: Group | Subscription) -> bool:
-        """Whether the rest of a filter, which is about what was made of the row, lets it through."""
-        after = self._interpretation.decided_after(asked, self._rows[index].type) if asked.context != ROOT else None
-        if after is None:
-            return True
+    def decided(self, routed: Routed, routing: Routing) -> Routed:
+        """Without those whose filters, which had to wait for Python, do not let the rows through."""
+        durable = [each for each in routed.durable if self._wants(each[0], routing.groups[each[1]])]
+        live = [
+            (index, client, ",".join(own))
+            for index, client, names in routed.live
+            if (own := [name for name in names.split(",") if self._wants(index, _asked(client, name, routing))])
+        ]
+        return Routed(durable, live)
+
+    def _wants(self, index: int, asked: Group | Subscription) -> bool:
         key = (index, asked.context, asked.types, asked.where)
         if key not in self._decided:
-            self._decided[key] = after.wants(self._rows_made.get((index, asked.context)) or self._rows[index])
+            later = self._interpretation.decision(asked, self._rows[index].type)
+            wants = True if later is None else later.wants(self._rows[index])
+            if wants is None:
+                self.line(index, asked.context)  # what fails in the filter fails in the event, which is said
+            self._decided[key] = bool(wants)
         return self._decided[key]
 
-    def wanted_of(self, index: int, client: str, names: str, routing: Routing) -> list[str]:
-        """Those of these subscriptions of a client whose filters let the row through, to the end."""
-        asked = ((name, routing.subscriptions[f"{client}/{name}"]) for name in names.split(","))
-        return [name for name, each in asked if self.wanted(index, each)]
+
+def _asked(client: str, name: str, routing: Routing) -> Subscription:
+    return routing.subscriptions[f"{client}/{name}"]
 
 
 def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
@@ -419,12 +449,12 @@ def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str
     return ((context, ",".join(own)) for context, own in found.items())
 
 
-def _pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, str]]:
-    """Places of rows and the contexts that they are wanted in, each once."""
-    found = {(index, routing.groups[group].context): None for index, group in routed.durable}
+def _pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subscription]]:
+    """Places of rows and who asked for them."""
+    for index, group in routed.durable:
+        yield index, routing.groups[group]
     for index, client, names in routed.live:
-        found |= {(index, context): None for context, _ in _by_context(client, names, routing)}
-    return found
+        yield from ((index, _asked(client, name, routing)) for name in names.split(","))
 
 
 def _calls(way: Converter) -> bool:

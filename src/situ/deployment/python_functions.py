@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from situ.expr.runtime import FAILURES
-from situ.interpretation.arrow_values import example, from_array, to_array
+from situ.interpretation.arrow_values import Unfit, example, from_array, to_array
 from situ.interpretation.calls import External
 from situ.interpretation.code import digest, without_declarations
 from situ.interpretation.model import Conversion
@@ -60,15 +60,18 @@ class PythonFunctions:
         return {name: self._finder(each) for name, each in way.externals.items() if each.of is None}
 
     @contextmanager
-    def together(self, work: Iterable[Callable[[], object]] = ()) -> Iterator[None]:
+    def together(self, *rounds: Iterable[Callable[[], object]]) -> Iterator[None]:
         """Within, what these would ask for is known: they were run once, for nothing but that, before it begins.
+
+        A round is made up, run and answered before the next one is.
 
         Results are forgotten at the end. Of several that are nested only the outermost looks and forgets.
         """
         self._depth += 1
         try:
             if self._depth == 1:
-                self._look(work)
+                for work in rounds:
+                    self._look(work)
             yield
         finally:
             self._depth -= 1
@@ -136,7 +139,10 @@ class PythonFunctions:
 def _results(function: Conversion, values: Sequence[Any]) -> list[Any]:
     run = loaded(function.python, function.code)
     array = to_array(values, function.parameter.type)
-    return from_array(run(array), function.result.type, len(values))
+    found = from_array(run(array), function.result.type, len(values))
+    if not function.result.optional and None in found:
+        raise Unfit("it gave null, and its result is not `optional`")
+    return found
 
 
 def loaded(python: str, code: str) -> Callable[[Any], Any]:

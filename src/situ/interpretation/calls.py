@@ -112,7 +112,7 @@ class Calls:
             ),
             in_list=value.variable != DATA,
         )
-        return Read(variable, (), type, NO_UNIT, (True,))
+        return Read(variable, (), type, NO_UNIT, (of is not None or function.result.optional,))
 
     def _keys(self, function: Conversion, of: Lookup | State | None) -> tuple[tuple[str, Node], ...]:
         if isinstance(of, Lookup):

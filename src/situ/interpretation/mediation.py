@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from types import MappingProxyType
 
 from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
@@ -73,24 +74,37 @@ def mediate(
     return found
 
 
-def decided_after(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """A filter that cannot be decided before Python or memory has been asked: as written, and asked of the source."""
+
+    written: Node
+    condition: Node
+
+
+def decided_later(
     types: Iterable[str],
     where: str,
     context: Context,
     way: Transformation,
     functions: Mapping[str, Definition],
     limits: Limits = DEFAULT_LIMITS,
+    *,
     node: Node | None = None,
-) -> tuple[Node, ...]:
-    """The filter, for each of these types that the target of ``way`` is one of, if a part of it has to wait for that.
+    whole: Node | None = None,
+) -> Later | None:
+    """What a subscription to these types still asks of events that its condition lets through; None if nothing.
 
-    One of them must hold for the event that was made; nothing if what is asked of the source decides.
+    ``node`` is the expression of the way as for conditions, ``whole`` the one that has everything put in.
     """
-    if not where:
-        return ()
     wanted = [event for name in types if (event := context.types.event(name)) and is_subtype(way.target, event)]
-    filters = [_Filter("", each, where, context, functions, limits) for each in wanted]
-    return tuple(each.node for each in filters) if any(each.is_decided_after(way, node) for each in filters) else ()
+    filters = [_Filter("", each, where, context, functions, limits) for each in wanted] if where else []
+    if not any(each.is_decided_later(way, node) for each in filters):
+        return None
+    written = reduce(_either, (each.node for each in filters))
+    return Later(
+        written=written, condition=reduce(_either, (simplify(each.substituted(way, whole)) for each in filters))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +190,7 @@ class _Filter:
         just = Compare("=", Read(EVENT, (_TYPE,), STRING, optional=(False, False)), Literal(way.source.name, STRING))
         return simplify(And((just, condition)))
 
-    def is_decided_after(self, way: Transformation, node: Node | None = None) -> bool:
+    def is_decided_later(self, way: Transformation, node: Node | None = None) -> bool:
         """Whether a part of it can be told only of the event that was made."""
         return any(_known_late(each, way) for each in self._conjuncts(way, node))
 

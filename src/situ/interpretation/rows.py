@@ -66,7 +66,7 @@ def _call(external: External, find: Find) -> Apply:
         spark="NULL",  # joins bind the variable instead
         python=python,
         fails=of is None,
-        may_be_null=True,
+        may_be_null=of is not None or function.result.optional,
     )
     return Apply(overload, tuple(keys), of.row if of is not None else function.result.type)
 
