@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.interpreting import Worded
 from situ.deployment.plan import Plan, compile_plan
+from situ.deployment.wording import Worded
 from situ.errors import Problems
 from situ.event.lines import decode_line, encode_rows
 from situ.event.row import Row

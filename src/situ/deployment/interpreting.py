@@ -6,7 +6,6 @@ name then; nothing searches for rules while events flow.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from situ.deployment.later import Decision
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
+from situ.deployment.wording import Worded, Wording, pairs
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
@@ -48,21 +48,6 @@ STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOTHING_FORESEEN = nullcontext()
 _Extra = Literal["drop", "keep", "reject"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worded:
-    """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
-
-    ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
-    subscriptions that match. What could not be put in somebody's terms is in ``bad``. ``originals`` counts the events
-    that those of their own context get as they were sent, by context.
-    """
-
-    durable: Sequence[tuple[int, str, bytes]]
-    live: Sequence[tuple[int, str, str, bytes]]
-    bad: tuple[Bad, ...] = ()
-    originals: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,6 +101,7 @@ class Interpretation:
             and self.shortcuts == other.shortcuts
             and self.functions == other.functions
             and (self.contexts is other.contexts or self.contexts == other.contexts)
+            and self.contexts.versions == other.contexts.versions
             and (
                 self.contexts.root.types is other.contexts.root.types
                 or self.contexts.root.types == other.contexts.root.types
@@ -134,6 +120,16 @@ class Interpretation:
         """In whose terms a client speaks and hears."""
         known = self.clients.get(client)
         return ROOT if known is None else known.context
+
+    def stamped(self, client: str) -> str:
+        """The same, as events are stamped with it: the version, too, unless it is root."""
+        known = self.clients.get(client)
+        context = None if known is None or known.context == ROOT else self.contexts.by_id.get(known.context)
+        return ROOT if context is None else context.name
+
+    def knows(self, context: str) -> bool:
+        """Whether this version of a context is the one in force."""
+        return self.contexts.get(context) is not None
 
     # ── into root ──
 
@@ -194,24 +190,7 @@ class Interpretation:
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
             )
         with self.foreseen_out([(rows, routed)], routing):
-            return self._worded(_Wording(self, rows, lines), routed, routing)
-
-    def _worded(self, wording: _Wording, routed: Routed, routing: Routing) -> Worded:
-        groups = routing.groups
-        if self.calls_python:
-            routed = wording.decided(routed, routing)
-        durable = [
-            (index, group, line)
-            for index, group in routed.durable
-            if (line := wording.line(index, groups[group].context)) is not None
-        ]
-        live = [
-            (index, client, own, line)
-            for index, client, names in routed.live
-            for context, own in _by_context(client, names, routing)
-            if (line := wording.line(index, context)) is not None
-        ]
-        return Worded(durable=durable, live=live, bad=tuple(wording.bad), originals=wording.originals)
+            return Wording(self, rows, lines).all(routed, routing, decide=self.calls_python)
 
     def original(self, row: Row, context: str) -> Row | None:
         """The event as it was sent, if it is at hand and was sent in the very terms of this context."""
@@ -255,7 +234,7 @@ class Interpretation:
         decisions = (
             partial(later.wants, rows[index])
             for rows, routed in messages
-            for index, asked in _pairs(routed, routing)
+            for index, asked in pairs(routed, routing)
             if (later := self.decision(asked, rows[index].type)) is not None
         )
         conversions = (
@@ -269,7 +248,7 @@ class Interpretation:
     def _wanted_in(self, rows: Sequence[Row], routed: Routed, routing: Routing) -> Iterable[tuple[int, str]]:
         """Places of rows and the contexts in which somebody wants them, each once."""
         found: dict[tuple[int, str], None] = {}
-        for index, asked in _pairs(routed, routing):
+        for index, asked in pairs(routed, routing):
             if asked.context != ROOT and (index, asked.context) not in found:
                 later = self.decision(asked, rows[index].type)
                 if later is None or later.wants(rows[index]) is not False:
@@ -381,80 +360,6 @@ class Interpretation:
         if key not in self._ways:
             self._ways[key] = transformations(context, direction, Problems())
         return self._ways[key]
-
-
-class _Wording:
-    """The lines of some rows in the terms of whoever asks, each made once."""
-
-    def __init__(self, interpretation: Interpretation, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
-        self.bad: list[Bad] = []
-        self.originals: Counter[str] = Counter()
-        self._interpretation = interpretation
-        self._rows = rows
-        self._lines = lines
-        self._made: dict[tuple[int, str], bytes | None] = {}
-        self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
-
-    def line(self, index: int, context: str) -> bytes | None:
-        """None if the row cannot be put in these terms."""
-        if context == ROOT:
-            return self._lines[index]
-        key = (index, context)
-        if key not in self._made:
-            row = self._rows[index]
-            found: Row | Bad | None = self._interpretation.original(row, context)
-            if found is not None:
-                self.originals[context] += 1
-            else:
-                found = self._interpretation.out_of_root(row, context)
-            if found is row:
-                self._made[key] = self._lines[index]
-            elif isinstance(found, Row):
-                self._made[key] = encode_row(found)
-            else:
-                self._made[key] = None
-                self.bad.append(found)
-        return self._made[key]
-
-    def decided(self, routed: Routed, routing: Routing) -> Routed:
-        """Without those whose filters, which had to wait for Python, do not let the rows through."""
-        durable = [each for each in routed.durable if self._wants(each[0], routing.groups[each[1]])]
-        live = [
-            (index, client, ",".join(own))
-            for index, client, names in routed.live
-            if (own := [name for name in names.split(",") if self._wants(index, _asked(client, name, routing))])
-        ]
-        return Routed(durable, live)
-
-    def _wants(self, index: int, asked: Group | Subscription) -> bool:
-        key = (index, asked.context, asked.types, asked.where)
-        if key not in self._decided:
-            later = self._interpretation.decision(asked, self._rows[index].type)
-            wants = True if later is None else later.wants(self._rows[index])
-            if wants is None:
-                self.line(index, asked.context)  # what fails in the filter fails in the event, which is said
-            self._decided[key] = bool(wants)
-        return self._decided[key]
-
-
-def _asked(client: str, name: str, routing: Routing) -> Subscription:
-    return routing.subscriptions[f"{client}/{name}"]
-
-
-def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
-    """The subscriptions of a client, joined by commas, apart by context."""
-    found: dict[str, list[str]] = {}
-    for name in names.split(","):
-        found.setdefault(routing.subscriptions[f"{client}/{name}"].context, []).append(name)
-    return ((context, ",".join(own)) for context, own in found.items())
-
-
-def _pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subscription]]:
-    """Places of rows and who asked for them."""
-    for index, group in routed.durable:
-        yield index, routing.groups[group]
-    for index, client, names in routed.live:
-        yield from ((index, _asked(client, name, routing)) for name in names.split(","))
 
 
 def _calls(way: Converter) -> bool:

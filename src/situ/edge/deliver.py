@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
-from situ.deployment.interpreting import Worded
 from situ.deployment.plan import Plan
+from situ.deployment.wording import Worded
 from situ.event.message import Message
 from situ.event.row import Row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from situ.deployment.interpreting import Worded
 from situ.deployment.plan import Plan
+from situ.deployment.wording import Worded
 from situ.event.row import Bad, Row
 from situ.subscription.routing import Routed
 

@@ -1,0 +1,136 @@
+"""Deliveries in the terms of those who get them: each event is put in the terms of a context once.
+
+Which events are wanted was decided by routing, but for filters that had to wait for what Python or memory gives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from situ.deployment.later import Decision
+from situ.event.lines import encode_row
+from situ.event.row import Bad, Row
+from situ.interpretation.model import ROOT
+from situ.subscription.model import Subscription
+from situ.subscription.routing import Routed, Routing
+from situ.subscription.wanted import Group
+
+
+class Speaker(Protocol):
+    """Puts single events in the terms of contexts."""
+
+    def original(self, row: Row, context: str) -> Row | None: ...
+
+    def out_of_root(self, row: Row, context: str) -> Row | Bad: ...
+
+    def decision(self, asked: Group | Subscription, type: str) -> Decision | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
+
+    ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
+    subscriptions that match. What could not be put in somebody's terms is in ``bad``. ``originals`` counts the events
+    that those of their own context get as they were sent, by context.
+    """
+
+    durable: Sequence[tuple[int, str, bytes]]
+    live: Sequence[tuple[int, str, str, bytes]]
+    bad: tuple[Bad, ...] = ()
+    originals: Mapping[str, int] = field(default_factory=dict)
+
+
+class Wording:
+    """The lines of some rows in the terms of whoever asks, each made once."""
+
+    def __init__(self, interpretation: Speaker, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
+        self.bad: list[Bad] = []
+        self.originals: Counter[str] = Counter()
+        self._interpretation = interpretation
+        self._rows = rows
+        self._lines = lines
+        self._made: dict[tuple[int, str], bytes | None] = {}
+        self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
+
+    def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
+        """What is delivered; ``decide``: some filters had to wait."""
+        groups = routing.groups
+        if decide:
+            routed = self._without_refused(routed, routing)
+        durable = [
+            (index, group, line)
+            for index, group in routed.durable
+            if (line := self.line(index, groups[group].context)) is not None
+        ]
+        live = [
+            (index, client, own, line)
+            for index, client, names in routed.live
+            for context, own in _by_context(client, names, routing)
+            if (line := self.line(index, context)) is not None
+        ]
+        return Worded(durable=durable, live=live, bad=tuple(self.bad), originals=self.originals)
+
+    def line(self, index: int, context: str) -> bytes | None:
+        """None if the row cannot be put in these terms."""
+        if context == ROOT:
+            return self._lines[index]
+        key = (index, context)
+        if key not in self._made:
+            row = self._rows[index]
+            found: Row | Bad | None = self._interpretation.original(row, context)
+            if found is not None:
+                self.originals[context] += 1
+            else:
+                found = self._interpretation.out_of_root(row, context)
+            if found is row:
+                self._made[key] = self._lines[index]
+            elif isinstance(found, Row):
+                self._made[key] = encode_row(found)
+            else:
+                self._made[key] = None
+                self.bad.append(found)
+        return self._made[key]
+
+    def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
+        """Without those whose filters, which had to wait for Python, do not let the rows through."""
+        durable = [each for each in routed.durable if self._wants(each[0], routing.groups[each[1]])]
+        live = [
+            (index, client, ",".join(own))
+            for index, client, names in routed.live
+            if (own := [name for name in names.split(",") if self._wants(index, _asked(client, name, routing))])
+        ]
+        return Routed(durable, live)
+
+    def _wants(self, index: int, asked: Group | Subscription) -> bool:
+        key = (index, asked.context, asked.types, asked.where)
+        if key not in self._decided:
+            later = self._interpretation.decision(asked, self._rows[index].type)
+            wants = True if later is None else later.wants(self._rows[index])
+            if wants is None:
+                self.line(index, asked.context)  # what fails in the filter fails in the event, which is said
+            self._decided[key] = bool(wants)
+        return self._decided[key]
+
+
+def _asked(client: str, name: str, routing: Routing) -> Subscription:
+    return routing.subscriptions[f"{client}/{name}"]
+
+
+def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
+    """The subscriptions of a client, joined by commas, apart by context."""
+    found: dict[str, list[str]] = {}
+    for name in names.split(","):
+        found.setdefault(routing.subscriptions[f"{client}/{name}"].context, []).append(name)
+    return ((context, ",".join(own)) for context, own in found.items())
+
+
+def pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subscription]]:
+    """Places of rows and who asked for them."""
+    for index, group in routed.durable:
+        yield index, routing.groups[group]
+    for index, client, names in routed.live:
+        yield from ((index, _asked(client, name, routing)) for name in names.split(","))
