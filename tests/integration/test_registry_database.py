@@ -26,6 +26,7 @@ import situ.registry.upgrade
 from situ.deployment import Deployment
 from situ.errors import SituError
 from situ.registry import Key, Registry, open_registry
+from situ.registry.snapshots import decode_deployment, encode_deployment
 from situ.registry.tables import METADATA
 from situ.registry.upgrade import FORMATS, upgrade
 from situ.settings import Settings
@@ -92,6 +93,31 @@ def plant(registry: Registry) -> Registry:
     """A registry to which the plant has been applied."""
     assert registry.apply(PLANT, "ann", "first").version == 1
     return registry
+
+
+class TestContexts:
+    def test_versions_count_and_every_one_can_be_found(self, registry: Registry, opened: Open) -> None:
+        """Also by those who were there before, and by those who read it from a deployment on the bus."""
+        other = opened()
+        files = {**FILES, "contexts/us.yaml": "context: us\n", "contexts/ny.yaml": "context: us.ny\nextends: us\n"}
+        registry.apply(deploy(files), "ann")
+        assert other.current().contexts.get("us@1") is not None
+        files["contexts/us.yaml"] = "context: us\ntypes: {Tap: {open: boolean}}\n"
+        registry.apply(deploy(files), "ann")
+        for each in (registry.current(), other.current(), opened().current()):
+            assert dict(each.contexts.versions) == {"us": 2}
+            assert each.contexts.get("us@1") is None
+            found = each.contexts.get("us@2")
+            assert found is each.contexts.get("us")
+            below = each.contexts.by_id["us.ny"].parent
+            assert below is not None
+            assert below.name == "us@2"
+            content, digest = encode_deployment(each)
+            again = decode_deployment(content, each.version)
+            assert (again, again.digest, dict(again.contexts.versions)) == (each, digest, {"us": 2})
+        assert dict(registry.at(1).contexts.versions) == {}
+        registry.declare([subscription("desk/s", "level > 3 %")], who="bob")
+        assert dict(other.current().contexts.versions) == {"us": 2}
 
 
 class TestReading:
@@ -183,8 +209,8 @@ class TestChanging:
 
     def test_a_plan_changes_nothing(self, plant: Registry) -> None:
         wanted = changed("types/a.yaml", "tank: string", "tank: int")
-        assert [str(change) for change in plant.plan(wanted)] == ["event Level changed"]
-        assert (plant.version(), plant.plan(PLANT)) == (1, ())
+        assert [str(change) for change in plant.plan(wanted).changes] == ["event Level changed"]
+        assert (plant.version(), plant.plan(PLANT).changes) == (1, ())
 
     def test_nothing_can_be_changed_before_something_was_applied(self, registry: Registry) -> None:
         for attempt in (

@@ -35,6 +35,8 @@ _KEYS = {
     "advertisements",
     "subscriptions",
 }
+_MAY_LACK = {"versions"}
+"""Of contexts that were changed; deployments of earlier releases have none."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -67,8 +69,8 @@ class Deployment:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical form without the version, in hexadecimal."""
-        content = {key: value for key, value in self.as_json().items() if key != "version"}
+        """SHA-256 of the canonical form without versions, in hexadecimal."""
+        content = {key: value for key, value in self.as_json().items() if key not in ("version", "versions")}
         return hashlib.sha256(canonical(content).encode()).hexdigest()
 
     @property
@@ -76,8 +78,10 @@ class Deployment:
         """The functions that expressions can call."""
         return callable_functions(self.functions)
 
-    def at_version(self, version: int) -> Deployment:
-        return replace(self, version=version)
+    def at_version(self, version: int, versions: Mapping[str, int] | None = None) -> Deployment:
+        """The same declarations as this version; ``versions`` are those of its contexts, if they are others."""
+        contexts = self.contexts if versions is None else self.contexts.at_versions(versions)
+        return replace(self, version=version, contexts=contexts)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values, from which :meth:`from_json` makes an equal deployment."""
@@ -91,6 +95,7 @@ class Deployment:
             "clients": {name: self.clients[name].as_json() for name in sorted(self.clients)},
             "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
+            "versions": dict(self.contexts.versions),
         }
 
     @classmethod
@@ -107,8 +112,14 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def _versions(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict) or not all(type(version) is int and version > 0 for version in value.values()):
+        raise TypeError("versions")
+    return value
+
+
 def _from_json(value: Any) -> Deployment:
-    if not isinstance(value, dict) or value.keys() != _KEYS:
+    if not isinstance(value, dict) or value.keys() - _MAY_LACK != _KEYS:
         raise ValueError("this is no deployment of this release: it has other parts")
     if not isinstance(value["version"], int) or isinstance(value["version"], bool):
         raise TypeError("version")
@@ -118,6 +129,7 @@ def _from_json(value: Any) -> Deployment:
     sources = sources_from_json(value["sources"], types)
     rows = {name: source.row for name, source in sources.items()}
     contexts = contexts_from_json(value["contexts"], types, functions, settings.expression_limits, rows)
+    contexts = contexts.at_versions(_versions(value.get("versions", {})))
     deployment = Deployment(
         version=value["version"],
         settings=settings,

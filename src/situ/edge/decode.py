@@ -15,7 +15,7 @@ def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | 
         seq=key.seq,
         received=received,
         pos=0,
-        context=plan.interpretation.context_of(key.client),
+        context=plan.interpretation.stamped(key.client),
     )
     rows = plan.interpretation.decode(body, origin)
     for row in rows:

@@ -26,7 +26,19 @@ from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.history import HistoryReader
 from situ.errors import SituError
-from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, MESSAGE, RECEIVED, REPLY, Message, message_id
+from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    COUNT,
+    DEPLOYMENT,
+    ID,
+    KEY,
+    MESSAGE,
+    RECEIVED,
+    REPLY,
+    Message,
+    message_id,
+)
 from situ.overlay.effects import (
     Adopted,
     Answer,
@@ -268,7 +280,7 @@ class Router:
         client = effect.key.client
         headers = {
             CLIENT: client,
-            CONTEXT: self._context_of(client),
+            **self._stamp_of(client),
             RECEIVED: str(received),
             KEY: str(effect.key),
             COUNT: str(effect.count),
@@ -278,9 +290,13 @@ class Router:
         stored = await self._bus.store(message, lane=client)
         stored.add_done_callback(lambda done: self._stored(ticket, done))
 
-    def _context_of(self, client: str) -> str:
-        known = self._deployment.clients.get(client)
-        return ROOT if known is None else known.context
+    def _stamp_of(self, client: str) -> dict[str, str]:
+        """In whose terms the client speaks, and which deployment knows them."""
+        deployment = self._deployment
+        known = deployment.clients.get(client)
+        if known is None or known.context == ROOT:
+            return {CONTEXT: ROOT}
+        return {CONTEXT: deployment.contexts.by_id[known.context].name, DEPLOYMENT: str(deployment.version)}
 
     def _stored(self, ticket: int, done: asyncio.Future[Any]) -> None:
         if done.cancelled():

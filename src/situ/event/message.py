@@ -20,6 +20,7 @@ COUNT = "Situ-Count"  # of events
 SESSION = "Situ-Session"
 CLIENT = "Situ-Client"  # these three are added by the router
 CONTEXT = "Situ-Context"
+DEPLOYMENT = "Situ-Deployment"  # the version that has the context, if that is not root
 RECEIVED = "Situ-Received"
 REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent
 ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -58,6 +59,32 @@ class Contexts:
     def children(self, id: str) -> tuple[Context, ...]:
         """Those that extend this one directly, in the order of their ids."""
         return tuple(each for each in self if each.parent is not None and each.parent.id == id)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Of those that were changed since they were first declared."""
+        return {each.id: each.version for each in self if each.version != 1}
+
+    def at_versions(self, versions: Mapping[str, int]) -> Contexts:
+        """The same contexts, each as the version that is given; those that are not named are first ones."""
+        if self.versions == {id: version for id, version in versions.items() if version != 1 and id in self.by_id}:
+            return self
+        made: dict[str, Context] = {}
+        left = dict(self.by_id)
+        while left:
+            for id, each in tuple(left.items()):
+                parent = each.parent
+                if parent is None or parent.id not in left:
+                    made[id] = replace(each, version=versions.get(id, 1), parent=self._parent(parent, made))
+                    del left[id]
+        return self.with_all(made.values())
+
+    @staticmethod
+    def _parent(parent: Context | None, made: Mapping[str, Context]) -> Context | None:
+        if parent is None or parent.bridge is None:
+            return None if parent is None else made[parent.id]
+        bridge = made[parent.id]
+        return replace(parent, version=bridge.version, bridge=bridge)
 
     def with_all(self, contexts: Iterable[Context]) -> Contexts:
         """Others in their place, of the same deployment."""

@@ -5,26 +5,45 @@ A message whose events were all taken before is a repeat; of one that overlaps w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
-from situ.event.message import CLIENT, CONTEXT, KEY, RECEIVED, EventKey, Stored, position, split_lines
+from situ.event.message import CLIENT, CONTEXT, DEPLOYMENT, KEY, RECEIVED, EventKey, Stored, position, split_lines
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.carry import Highest
+from situ.subscription.model import ROOT
+
+Former = Callable[[int], Interpretation | None]
+"""What contexts did in the deployment of this version; None if nobody knows any more."""
 
 
-def decode(messages: Iterable[Stored], plan: Plan, highest: Highest) -> Iterator[list[Row | Bad]]:
-    """The rows of each message, without those whose keys are not above the highest of their client."""
+def decode(messages: Iterable[Stored], plan: Plan, highest: Highest, former: Former) -> Iterator[list[Row | Bad]]:
+    """The rows of each message, without those whose keys are not above the highest of their client.
+
+    Those of a version of a context that is not in force are in root's terms already: that one put them there.
+    """
     reached = dict(highest)
     for message in messages:
         origin = origin_of(message)
-        rows = plan.interpretation.decode(message.body, origin)
+        rows = _as_stamped(message, origin, plan.interpretation, former)
         taken = reached.get(origin.client, (0, 0))
         if (origin.incarnation, origin.seq) <= taken:
             rows = [row for row in rows if (row.incarnation, row.seq) > taken]
         if rows:
             reached[origin.client] = (rows[-1].incarnation, rows[-1].seq)
             yield rows
+
+
+def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Former) -> list[Row | Bad]:
+    then = None if now.knows(origin.context) else former(int(message.headers.get(DEPLOYMENT, "0")))
+    if then is None or not then.knows(origin.context):
+        return now.decode(message.body, origin)
+    rows = then.into_root(then.decode(message.body, origin))
+    for row in rows:
+        if isinstance(row, Row):
+            row.context = ROOT
+    return rows
 
 
 def take_events(messages: Iterable[Stored], highest: Highest) -> Iterator[tuple[Origin, list[bytes]]]:

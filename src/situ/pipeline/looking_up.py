@@ -20,7 +20,7 @@ from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import fetch_text
+from situ.pipeline.plans import fetch_text, load_plan
 from situ.sources import Table
 from situ.tables import TablesInUse
 from situ.tables.stored import FetchedTables, TableStore
@@ -96,6 +96,16 @@ def read_tables(deployment: Deployment, folder: Path, contexts: Iterable[str] | 
     """The tables as they are now that are looked up in, for all events or for what leaves to these contexts."""
     with TablesInUse(folder) as tables:
         return tables.use(deployment.sources, Interpretation.of(deployment).keyed(contexts))
+
+
+def former(address: Address, version: int, digests: Mapping[str, str]) -> Interpretation | None:
+    """What contexts did in the deployment of this version, with the tables of now; None if the bus has it no more."""
+    try:
+        plan = load_plan(address, version)
+    except SituError:
+        return None
+    use_tables(plan, address, digests)
+    return plan.interpretation
 
 
 _fetched = FetchedTables()

@@ -35,7 +35,7 @@ from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
 from situ.pipeline.dispatch import Dispatch, dispatched
-from situ.pipeline.looking_up import PlannedTables, use_tables
+from situ.pipeline.looking_up import PlannedTables, former, use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.sink import BusWriter
@@ -225,7 +225,7 @@ def read_part(settings: Settings, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(settings.address, part.version)
-        rows = decode(messages, plan, part.highest)
+        rows = decode(messages, plan, part.highest, lambda version: former(settings.address, version, part.tables))
         if settings.content == "rows":
             yield from frames.row_batches(rows, _ROWS)
         else:

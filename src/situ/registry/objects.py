@@ -149,16 +149,30 @@ def client_bodies(deployment: Deployment) -> dict[Key, str]:
 # ── from objects to a deployment ──────────────────────────────────────────────────────────────────
 
 
-def deployment_of(bodies: Mapping[Key, str], version: int) -> Deployment:
-    """The deployment that these objects make; ValueError if they make none."""
-    return Deployment.from_json({"version": version, **json.loads(content_of(bodies))})
+def versions_of(objects: Iterable[Object]) -> dict[str, int]:
+    """Those of contexts, which events are stamped with."""
+    return {each.name: each.version for each in objects if each.kind == "context"}
 
 
-def revised(old: Deployment, bodies: Mapping[Key, str], changed: Iterable[Key], version: int) -> Deployment:
+def deployment_of(
+    bodies: Mapping[Key, str], version: int, versions: Mapping[str, int] = MappingProxyType({})
+) -> Deployment:
+    """The deployment that these objects make; ValueError if they make none. ``versions`` are those of contexts."""
+    content = json.loads(content_of(bodies))
+    return Deployment.from_json({"version": version, **content, "versions": dict(versions)})
+
+
+def revised(
+    old: Deployment,
+    bodies: Mapping[Key, str],
+    changed: Iterable[Key],
+    version: int,
+    versions: Mapping[str, int] = MappingProxyType({}),
+) -> Deployment:
     """The deployment of these objects, of which only the changed ones are other than in the old deployment."""
     changed = tuple(changed)
     if any(key.kind not in CLIENT_KINDS for key in changed):
-        return deployment_of(bodies, version)
+        return deployment_of(bodies, version, versions)
     clients, advertisements = dict(old.clients), dict(old.advertisements)
     subscriptions = dict(old.subscriptions)
     for key in changed:

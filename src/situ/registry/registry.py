@@ -28,7 +28,7 @@ from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
-from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised
+from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised, versions_of
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
@@ -119,7 +119,7 @@ class Registry:
             objects = store.objects_at(connection, version)
         bodies = {key: each.body for key, each in objects.items()}
         with self._intact(found, content_of(bodies)):
-            return deployment_of(bodies, version)
+            return deployment_of(bodies, version, versions_of(objects.values()))
 
     def versions(self, limit: int | None = None) -> tuple[Version, ...]:
         """The deployments, newest first."""
@@ -244,7 +244,8 @@ class Registry:
         objects = _with_moves(old.objects, moves)
         digest = digest_of(content_of({key: each.body for key, each in objects.items()}))
         store.write_next(connection, number, digest, old.objects, moves, author)
-        return State(version=number, digest=digest, objects=objects, deployment=proposal.deployment.at_version(number))
+        deployment = proposal.deployment.at_version(number, versions_of(objects.values()))
+        return State(version=number, digest=digest, objects=objects, deployment=deployment)
 
     def _applied(self, state: State) -> State:
         if state.version == 0:
@@ -273,7 +274,8 @@ class Registry:
         objects = _with_moves(known.objects, changed)
         bodies = {key: each.body for key, each in objects.items()}
         with self._intact(found, content_of(bodies)):
-            deployment = revised(known.deployment, bodies, changed, found.version)
+            versions = versions_of(objects.values())
+            deployment = revised(known.deployment, bodies, changed, found.version, versions)
         return State(version=found.version, digest=found.digest, objects=objects, deployment=deployment)
 
     @contextmanager

@@ -39,10 +39,10 @@ class Current:
 def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
     """The canonical form of a deployment, and its digest."""
     value = deployment.as_json()
-    version = value.pop("version")
+    version, versions = value.pop("version"), value.pop("versions")
     content = canonical(value)
-    # The digest is that of all the rest, and `version` is the last of the sorted keys: the long text is made once.
-    return f'{content[:-1]},"version":{version}}}'.encode(), digest_of(content)
+    # The digest is that of all the rest, and versions are the last of the sorted keys: the long text is made once.
+    return f'{content[:-1]},"version":{version},"versions":{canonical(versions)}}}'.encode(), digest_of(content)
 
 
 def decode_deployment(content: bytes, version: int) -> Deployment:
