@@ -1,11 +1,14 @@
-"""Spark as the second judge of transformations: generated contexts and events, many in one query."""
+"""Spark as the second judge of transformations: generated contexts and events, many in one query; the case studies."""
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,8 +21,10 @@ from situ.expr.runtime import FAILURES
 from situ.expr.tree import Read
 from situ.interpretation.convert import Converter
 from situ.interpretation.in_columns import in_columns
+from situ.interpretation.model import Direction
 from situ.interpretation.transformation import Transformation, transformations
 from situ.types.arrow_schema import arrow_type
+from tests.case_studies import CONTEXTS, VARIANTS, Sample, context_of, deployed, folder_of, samples
 from tests.integration.test_expressions_spark import FAILED, same, stored, without_nulls
 from tests.transformations import ENVELOPE, generated_case, laid_out, make_attributes, make_struct
 
@@ -33,7 +38,7 @@ A_QUERY, EVENTS = 25, 6
 class Judged:
     """A transformation in Spark SQL, events, and what the compiled converter makes of them."""
 
-    seed: int
+    column: str
     made: Transformation
     sql: SparkExpression
     events: list[dict[str, Any]]
@@ -49,21 +54,42 @@ def cases(seeds: range) -> Iterator[Judged]:
         for name, made in transformations(case.context, case.direction, Problems()).items():
             if name in names:
                 with suppress(SituError):  # what Spark cannot compute exactly it is not asked to
-                    yield judged(seed, made, f"d{seed}_{name}")
+                    yield judged(f"d{seed}_{name}", made, make_events(seed, made))
 
 
-def judged(seed: int, made: Transformation, column: str) -> Judged:
+def make_events(seed: int, made: Transformation) -> list[dict[str, Any]]:
+    dice = random.Random(seed)
+    makes = [make_struct if dice.random() < 0.2 else make_attributes for _ in range(EVENTS)]
+    return [make(dice, made.source, made.types) for make in makes]
+
+
+def case_studies(scratch: Path) -> Iterator[Judged]:
+    """Their samples, as often as the others have events; what patches do not change once."""
+    seen: set[str] = set()
+    for study, variant in itertools.product(CONTEXTS, VARIANTS):
+        folder = folder_of(study, variant, scratch / variant)
+        context = context_of(study, deployed(folder))
+        for direction in Direction:
+            found: dict[str, list[Sample]] = {}
+            for each in samples(folder, context, direction):
+                found.setdefault(each.way.source.name, []).append(each)
+            for name, some in found.items():
+                if some[0].way.plan in seen:
+                    continue
+                seen.add(some[0].way.plan)
+                events = [each.value for each in itertools.islice(itertools.cycle(some), EVENTS)]
+                column = f"{study}_{variant}_{direction.value}_{name}"
+                yield judged(re.sub(r"\W", "_", column), some[0].way, events)
+
+
+def judged(column: str, made: Transformation, events: list[dict[str, Any]]) -> Judged:
     def reader(node: Read) -> str:
         first = column if node.variable == "data" else node.variable
         return ".".join(spark_name(name) for name in (first, *node.path))
 
-    dice = random.Random(seed)
-    makes = [make_struct if dice.random() < 0.2 else make_attributes for _ in range(EVENTS)]
-    events = [make(dice, made.source, made.types) for make in makes]
     converter = Converter(made)
-    return Judged(
-        seed, made, emit_spark(in_columns(made), reader), events, [expected(converter, each) for each in events]
-    )
+    results = [expected(converter, each) for each in events]
+    return Judged(column, made, emit_spark(in_columns(made), reader), events, results)
 
 
 def expected(converter: Converter, data: dict[str, Any]) -> Any:
@@ -74,8 +100,7 @@ def expected(converter: Converter, data: dict[str, Any]) -> Any:
         return FAILED
 
 
-def judge(spark: SparkSession, seeds: range) -> int:
-    found = list(cases(seeds))
+def judge(spark: SparkSession, found: Sequence[Judged]) -> int:
     for start in range(0, len(found), A_QUERY):
         some = found[start : start + A_QUERY]
         columns: dict[str, pa.Array] = {"n": pa.array(range(EVENTS))}
@@ -83,25 +108,30 @@ def judge(spark: SparkSession, seeds: range) -> int:
         columns["event"] = pa.array([envelope] * EVENTS)
         texts = ["n"]
         for each in some:
-            name = f"d{each.seed}_{each.made.source.name}"
             values = [stored(laid_out(data, each.made.source, each.made.types)) for data in each.events]
-            columns[name] = pa.array(values, arrow_type(each.made.source, each.made.types))
+            columns[each.column] = pa.array(values, arrow_type(each.made.source, each.made.types))
             fails = each.sql.fails or "FALSE"
-            texts.append(f"named_struct('failed', {fails}, 'value', {each.sql.value}) AS {spark_name(name)}")
+            texts.append(f"named_struct('failed', {fails}, 'value', {each.sql.value}) AS {spark_name(each.column)}")
         records = spark.createDataFrame(pa.table(columns)).coalesce(1).selectExpr(*texts).toArrow().to_pylist()
         for record in records:
             for each in some:
-                answer = record[f"d{each.seed}_{each.made.source.name}"]
+                answer = record[each.column]
                 result = FAILED if answer["failed"] else without_nulls(answer["value"])
                 wanted = each.expected[record["n"]]
-                assert same(result, wanted), (each.seed, each.made.source.name, each.events[record["n"]], each.sql)
+                assert same(result, wanted), (each.column, each.events[record["n"]], each.sql)
     return len(found)
 
 
 def test_spark_transforms_as_the_generated_functions_do(spark: SparkSession) -> None:
-    assert judge(spark, range(330)) > 300
+    assert judge(spark, list(cases(range(330)))) > 300
+
+
+def test_spark_transforms_the_samples_of_the_case_studies(spark: SparkSession, tmp_path: Path) -> None:
+    found = list(case_studies(tmp_path))
+    assert not any(result == FAILED for each in found for result in each.expected)
+    assert judge(spark, found) > 40
 
 
 @pytest.mark.soak
 def test_spark_transforms_as_the_generated_functions_do_at_length(spark: SparkSession) -> None:
-    assert judge(spark, range(10_000)) > 9_000
+    assert judge(spark, list(cases(range(10_000)))) > 9_000

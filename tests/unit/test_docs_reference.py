@@ -47,7 +47,13 @@ def test_examples_of_files_make_a_project(tmp_path: Path) -> None:
     assert [str(problem) for problem in checked.errors] == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/smart-building/README.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+        *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("examples/*/README.md"))),
+    ],
+)
 def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
     """Those inside are checked when the site is built."""
     links = _LINK.findall((ROOT / name).read_text())
