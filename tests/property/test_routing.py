@@ -14,8 +14,8 @@ import pytest
 from situ.errors import SituError
 from situ.event.instants import microseconds
 from situ.event.row import Row
+from situ.expr.limits import DEFAULT_LIMITS
 from situ.expr.simplify import simplify
-from situ.expr.syntax import DEFAULT_LIMITS
 from situ.expr.tree import Node
 from situ.subscription import Subscription
 from situ.subscription.filter import read_filter

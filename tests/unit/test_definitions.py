@@ -16,12 +16,13 @@ from situ.expr.definitions import Function, Functions, functions_as_json, functi
 from situ.expr.emit_python import compile_value
 from situ.expr.emit_spark import emit_spark
 from situ.expr.interpret import interpret
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import event_scope
 from situ.expr.signature import parse_signature, split_definition
 from situ.expr.simplify import simplify
 from situ.expr.spelling import spell
-from situ.expr.syntax import DEFAULT_LIMITS, Limits, Syntax, locate_in, parse_syntax
+from situ.expr.syntax import Syntax, locate_in, parse_syntax
 from situ.types.model import BOOLEAN, DOUBLE, Struct
 from situ.types.table import Types
 from tests.expressions import Generator

@@ -6,9 +6,9 @@ import pytest
 
 from situ.expr.check import check, check_condition
 from situ.expr.interpret import interpret
+from situ.expr.limits import Limits
 from situ.expr.print import print_expression
 from situ.expr.scope import Definition, Variable, event_scope
-from situ.expr.syntax import Limits
 from situ.types.model import BOOLEAN, DOUBLE, POINT, STRING, Attribute, Struct
 from situ.types.table import Types
 from tests.expressions import LINE, ROW, UNITS, M, row_scope

@@ -10,7 +10,7 @@ import pytest
 
 from situ.documents import parse_yaml, substitute
 from situ.errors import Problem, Problems
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.quantities import format_duration
 from situ.settings import Bus, Settings, load_settings, settings_as_json, settings_from_json
 from situ.settings.kinds import Text, format_size, plain

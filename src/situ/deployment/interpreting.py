@@ -26,9 +26,9 @@ from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
 from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
+from situ.expr.limits import Limits
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Definition
-from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter

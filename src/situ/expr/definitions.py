@@ -18,11 +18,12 @@ from situ.documents import Document, parse_json
 from situ.errors import Location, Problem, Problems, SituError
 from situ.expr.declare import CALL, FunctionText, declare_functions
 from situ.expr.faults import NO_FAULTS, Faults
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.results import check_result
 from situ.expr.scope import Definition, Scope, Variable, envelope
 from situ.expr.signature import SignatureText, print_signature
 from situ.expr.spelling import spell
-from situ.expr.syntax import DEFAULT_LIMITS, Limits, Syntax, parse_syntax
+from situ.expr.syntax import Syntax, parse_syntax
 from situ.expr.tree import Node as ExpressionNode
 from situ.types.lookup import Lookup
 from situ.types.model import Struct

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.types.model import DOUBLE, STRING, TIMESTAMP, Attribute, Struct, Type
 from situ.units import NO_UNIT, Unit, Units
 

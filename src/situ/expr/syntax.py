@@ -18,23 +18,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from situ.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
 from situ.errors import Location, Problem, SituError
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.room import make_room
 
 KEYWORDS = "AND OR NOT IN BETWEEN CASE WHEN THEN ELSE END IS NULL TRUE FALSE LIKE ESCAPE AS".split()
 _SYMBOLS = ("||", "->", "<>", "!=", "<=", ">=", "==")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How large an expression may be. ``literals`` counts the values of IN lists, which are not nodes."""
-
-    nodes: int = 1000
-    depth: int = 64
-    literals: int = 4096
-    characters: int = 1 << 17
-
-
-DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,10 @@ from dataclasses import replace
 from situ.catalogue import FUNCTION_INVALID, NOT_IN_LANGUAGE
 from situ.errors import Problem, SituError
 from situ.expr.check import Checked
+from situ.expr.limits import Limits
 from situ.expr.results import check_bounded, check_result
 from situ.expr.scope import Scope, Variable, envelope
-from situ.expr.syntax import Limits, Locate, Syntax, locate_in, parse_syntax
+from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
 from situ.expr.tree import Node, Read, rebuild, walk
 from situ.interpretation.model import Conversion, Expression, Lookup
 from situ.types.model import Attribute, Struct, Type

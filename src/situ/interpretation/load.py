@@ -32,8 +32,8 @@ from situ.documents import Limits as DocumentLimits
 from situ.errors import Problem, Problems, nearest
 from situ.expr.definitions import Function, callable_functions
 from situ.expr.faults import NO_FAULTS, Faults, find_faults
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Scope
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.interpretation.contexts import Contexts, conversions_of
 from situ.interpretation.declare import ContextText, declare_contexts
 from situ.interpretation.derive import derived_types

@@ -15,12 +15,13 @@ from types import MappingProxyType
 
 from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
 from situ.errors import Problem, SituError, nearest
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.navigate import attribute_of
 from situ.expr.results import check_bounded
 from situ.expr.scope import Definition, Scope, event_scope
 from situ.expr.simplify import simplify
 from situ.expr.substitute import substitute
-from situ.expr.syntax import DEFAULT_LIMITS, Limits, locate_in
+from situ.expr.syntax import locate_in
 from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.model import Context

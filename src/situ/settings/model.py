@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from situ.expr.syntax import Limits as ExpressionLimits
+from situ.expr.limits import Limits as ExpressionLimits
 from situ.settings import kinds as of_kind
 from situ.settings.bus import BUS, Bus
 from situ.settings.kinds import Kind, Text, plain

@@ -8,10 +8,11 @@ from typing import Any
 from situ.catalogue import FILTER_INVALID
 from situ.errors import SituError
 from situ.expr.emit_python import compile_test
+from situ.expr.limits import Limits
 from situ.expr.results import check_bounded
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Definition, event_scope
-from situ.expr.syntax import Limits, locate_in
+from situ.expr.syntax import locate_in
 from situ.expr.tree import TRUE, Node, Read, walk
 from situ.subscription.normal_form import Conjunction, normal_form
 from situ.types.model import BOOLEAN, Struct

@@ -8,11 +8,11 @@ from situ.catalogue import ALWAYS_TRUE, FILTER_INVALID, NEVER_TRUE
 from situ.documents import Scalar
 from situ.errors import Problems
 from situ.expr.faults import Faults
+from situ.expr.limits import Limits
 from situ.expr.print import print_literal
 from situ.expr.results import check_bounded
 from situ.expr.scope import Definition, event_scope
 from situ.expr.simplify import simplify
-from situ.expr.syntax import Limits
 from situ.expr.tree import Literal
 from situ.types.model import BOOLEAN, Struct
 from situ.types.table import Types

@@ -19,9 +19,9 @@ from situ.catalogue import (
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
 from situ.errors import Problems, SituError, nearest
 from situ.expr.faults import NO_FAULTS, Faults
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
 from situ.expr.spelling import spell
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.subscription.filters import check_filter
 from situ.subscription.model import NAME, ROOT, Advertisement, Client, Clients, Subscription
 from situ.subscription.wanted import Mediator

@@ -11,9 +11,9 @@ from typing import Any
 
 from situ.event.row import Row
 from situ.expr.interpret import interpret
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Definition
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.expr.tree import Node
 from situ.subscription.filter import read_filter
 from situ.subscription.model import Subscription

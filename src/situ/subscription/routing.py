@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.event.row import Row
+from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
-from situ.expr.syntax import DEFAULT_LIMITS, Limits
 from situ.subscription.filter import Filter
 from situ.subscription.model import Subscription
 from situ.subscription.reading import data_reader, read_envelope

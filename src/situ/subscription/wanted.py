@@ -11,10 +11,10 @@ from typing import Protocol
 
 from situ.catalogue import TYPE_NOT_AVAILABLE
 from situ.errors import Problem, SituError
+from situ.expr.limits import Limits
 from situ.expr.scope import Definition
 from situ.expr.simplify import simplify
 from situ.expr.spelling import spell
-from situ.expr.syntax import Limits
 from situ.expr.tree import Node
 from situ.subscription.filter import Filter, read_filter
 from situ.subscription.model import ROOT, Subscription
