@@ -15,7 +15,8 @@ from situ.interpretation.load import define_contexts, root_declarations
 from situ.registry.objects import Key, Object, bodies_of, content_of, digest_of
 from situ.registry.proposal import Proposal, State
 from situ.settings import load_settings
-from situ.subscription import Subscription, load_clients
+from situ.subscription import Subscription
+from situ.subscription.load import load_clients
 from situ.types.load import load_types
 
 FILES = {

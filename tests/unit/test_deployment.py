@@ -15,7 +15,7 @@ from situ.documents import parse_yaml
 from situ.errors import Problems
 from situ.expr.definitions import load_functions
 from situ.settings import load_settings
-from situ.subscription import load_clients
+from situ.subscription.load import load_clients
 from situ.types.load import load_types
 
 FILES = {

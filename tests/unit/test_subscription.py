@@ -11,7 +11,8 @@ from situ.documents import parse_yaml
 from situ.errors import Problem, Problems, render
 from situ.expr.definitions import load_functions
 from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.subscription import Advertisement, Client, Clients, Subscription, load_clients
+from situ.subscription import Advertisement, Client, Clients, Subscription
+from situ.subscription.load import load_clients
 from tests.types_files import types_of
 
 TYPES = types_of(

@@ -26,7 +26,7 @@ from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
 from situ.sources import load_sources
-from situ.subscription import load_clients
+from situ.subscription.load import load_clients
 from situ.types.load import load_types
 
 

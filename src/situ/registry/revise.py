@@ -24,7 +24,8 @@ from situ.registry.objects import Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
 from situ.sources.load import load_sources
 from situ.sources.model import sources_as_json
-from situ.subscription import Advertisement, Client, Clients, Subscription, load_clients
+from situ.subscription import Advertisement, Client, Clients, Subscription
+from situ.subscription.load import load_clients
 from situ.types.load import load_types
 
 _STORED = "registry"
