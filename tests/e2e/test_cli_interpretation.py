@@ -145,7 +145,7 @@ def test_an_event_is_explained_attribute_by_attribute(run: Explaining) -> None:
     assert (ran.code, ran.err) == (0, "")
     head, blank, *rows = ran.out.splitlines()
     assert head.startswith("Update (root@1) → us:Update (us@1)   plan ")
-    assert head.endswith("   native   lossy: no   can fail: yes")
+    assert head.endswith("   native   lossy: no   can fail: yes   shortcut: no (no way in)")
     assert blank == ""
     assert rows == [
         "attribute         rule          from                   function          before → after",

@@ -29,12 +29,12 @@ events:
 maps: [both: Depth <-> Gauge]
 """
 FILES = {"types/all.yaml": TYPES, "contexts/feet.yaml": FEET, "contexts/more.yaml": FEET.replace("feet", "more")}
-THERE_AND_BACK = [1.1, 2.2, 9.3]
+THERE_AND_BACK = [1.2, 2.3, 3.3]
 
 
 def is_changed(feet: float) -> bool:
     """Whether one could tell: a number that goes to metres and back has other last digits."""
-    return feet * 0.3048 * (1 / 0.3048) != feet
+    return feet * 0.3048 * 3.2808398950131235 != feet
 
 
 async def heard(node: Node, registration: Any, count: int) -> list[Event]:
@@ -57,7 +57,7 @@ def depths(events: list[Event]) -> list[float]:
 
 
 def test_on_the_edge_they_get_the_original_and_whoever_is_told_later_what_became_of_it(tmp_path: Path) -> None:
-    assert any(map(is_changed, THERE_AND_BACK))
+    assert all(map(is_changed, THERE_AND_BACK))
     clients = "\n  pump: {context: feet}\n  desk: {context: feet}\n  other: {context: more}\n"
 
     async def go() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from situ.cli.explained_transform import Converted, TransformExplained
     from situ.cli.in_context import Ways
     from situ.cli.opened import Opened
+    from situ.cli.output import Output
     from situ.cli.published import Given
     from situ.deployment import Deployment
     from situ.interpretation.transformation import Transformation
@@ -59,7 +60,7 @@ def explain_transform(
     context: typer.Context,
     of: Annotated[
         str, typer.Option("--context", metavar="CONTEXT", help="The context.", autocompletion=context_completion)
-    ],
+    ] = "",
     out: Annotated[
         str,
         typer.Option(
@@ -82,6 +83,10 @@ def explain_transform(
     where: Annotated[
         str, typer.Option("--filter", metavar="TEXT", help="What this filter of a subscription asks of root events.")
     ] = "",
+    fused: Annotated[
+        tuple[str, str],
+        typer.Option("--fused", metavar="FROM TO", help="From one context straight to another; --in says of what."),
+    ] = ("", ""),
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -100,6 +105,7 @@ def explain_transform(
       situ explain transform --context camera --in seen.json --type Seen
       situ explain transform --context us --out PositionUpdate --why to
       situ explain transform --context us --out PositionUpdate --filter 'distance > 109'
+      situ explain transform --fused camera us --in seen.json
     """
     from situ.cli.explained_why import explain_filter, explain_why
     from situ.cli.in_context import Ways, find_context
@@ -108,6 +114,12 @@ def explain_transform(
     from situ.interpretation.model import Direction
 
     output = begin(context, json=as_json, quiet=quiet)
+    if fused != ("", ""):
+        if of or out or why or where:
+            raise typer.BadParameter("takes no other options than --in and --type", param_hint="'--fused'")
+        return _fused(output, fused, into, type, open_project(project))
+    if not of:
+        raise typer.BadParameter("say which context", param_hint="'--context'")
     if bool(out) == bool(into):
         raise typer.BadParameter("say which way, by one of the two", param_hint="'--out' / '--in'")
     if where and into:
@@ -128,20 +140,57 @@ def explain_transform(
     return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
 
 
-def _explained(subject: str, type: str, ways: Ways, opened: Opened) -> TransformExplained:
-    """The type or the event that is named: what is no file is taken for a type if it could be one."""
+def _fused(output: Output, between: tuple[str, str], subject: str, type: str, opened: Opened) -> Exit:
+    """From one context to the other: a type, an event, or all types that lead there."""
+    from situ.cli.explained_fused import Between, explain_fused
+    from situ.cli.in_context import Ways, find_context
+    from situ.cli.looked_up import LookedUp
+    from situ.cli.show_fused import show_all_fused, show_fused
+    from situ.interpretation.model import Direction
+
+    deployment = opened.deployment
+    producer, consumer = (find_context(name, deployment) for name in between)
+    found = Between(
+        incoming=Ways.of(producer, Direction.IN),
+        outgoing=Ways.of(consumer, Direction.OUT),
+        tables=LookedUp(deployment.sources, opened.path),
+    )
+    if not subject:
+        all_ways = [explain_fused(found.way(name), found) for name in found.types]
+        output.answer(lambda: [each.as_json() for each in all_ways], lambda: show_all_fused(all_ways))
+        return Exit.DONE
+    if _is_type(subject, found.incoming):
+        explained = explain_fused(found.way(subject), found)
+        output.answer(explained.as_json, lambda: show_fused(explained))
+        return Exit.DONE
+    given = _given(subject, type, deployment)
+    way = found.way(given.type)
+    read = _sample(given, subject, way.inbound, opened)
+    explained = explain_fused(way, found, (read.envelope, read.data))
+    output.answer(explained.as_json, lambda: show_fused(explained))
+    return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
+
+
+def _is_type(subject: str, ways: Ways) -> bool:
+    """What is no file is taken for a type if it could be one."""
     from pathlib import Path
 
-    from situ.cli.explained_transform import explain_transform
     from situ.cli.files import STDIN
 
     is_file = subject == STDIN or "/" in subject or subject.endswith((".json", ".jsonl")) or Path(subject).is_file()
-    known = ways.context.types_of(ways.direction).events
-    if subject in known or not is_file:
-        return explain_transform(ways.get(subject), ways)
+    return subject in ways.context.types_of(ways.direction).events or not is_file
+
+
+def _explained(subject: str, type: str, ways: Ways, opened: Opened) -> TransformExplained:
+    """The type or the event that is named."""
+    from situ.cli.explained_transform import explain_transform
+
+    settings = opened.deployment.settings.defaults
+    if _is_type(subject, ways):
+        return explain_transform(ways.get(subject), ways, settings)
     given = _given(subject, type, opened.deployment)
     way = ways.get(given.type)
-    return explain_transform(way, ways, _sample(given, subject, way, opened))
+    return explain_transform(way, ways, settings, _sample(given, subject, way, opened))
 
 
 def _sample(given: Given, file: str, way: Transformation, opened: Opened) -> Converted:

@@ -20,15 +20,17 @@ from situ.cli.outcome import envelope_of
 from situ.cli.published import Given
 from situ.cli.traced import NOTHING, Made, Tracing, places
 from situ.deployment.interpreting import not_executed
-from situ.errors import Location, Problem, SituError
+from situ.errors import Location, Problem, Problems, SituError
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.expr.tree import Node
 from situ.interpretation.convert import Converter
 from situ.interpretation.model import Direction, FromDefault, FromExpression, FromPath
 from situ.interpretation.rows import Find, with_rows
+from situ.interpretation.shortcut import Shortcut, shortcut
 from situ.interpretation.steps import Value
-from situ.interpretation.transformation import Transformation
+from situ.interpretation.transformation import Transformation, transformations
+from situ.settings.model import Defaults
 from situ.types.decode import Extra, decoder
 from situ.types.encode import encode
 
@@ -95,6 +97,9 @@ class TransformExplained:
     places: tuple[PlaceExplained, ...]
     problems: tuple[Problem, ...]
     """Warnings and observations about it."""
+    shortcut: Shortcut
+    """Whether those of the context get events of the context as they were sent."""
+    policy: str
     sample: Converted | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -111,6 +116,12 @@ class TransformExplained:
             "lossy": self.way.lossy,
             "can_fail": self.way.can_fail,
             "identity": self.way.is_identity,
+            "shortcut": {
+                "safe": self.shortcut.safe,
+                "taken": self.shortcut.taken(self.policy),
+                "reason": self.shortcut.reason or None,
+                "setting": self.policy,
+            },
             "dropped": list(self.way.dropped),
             "attributes": [each.as_json() for each in self.places],
             **told,
@@ -118,7 +129,9 @@ class TransformExplained:
         }
 
 
-def explain_transform(way: Transformation, ways: Ways, sample: Converted | None = None) -> TransformExplained:
+def explain_transform(
+    way: Transformation, ways: Ways, settings: Defaults, sample: Converted | None = None
+) -> TransformExplained:
     """One of these ways, with what it does to a sample."""
     context, incoming = ways.context, ways.direction is Direction.IN
     candidates = Candidates(context, ways.direction, way.source)
@@ -147,8 +160,20 @@ def explain_transform(way: Transformation, ways: Ways, sample: Converted | None 
         target=f"{there} ({names[not incoming]})",
         places=explained,
         problems=tuple(each for each in ways.problems if _concerns(each, way)),
+        shortcut=_shortcut(way, ways, settings),
+        policy=settings.shortcut,
         sample=sample,
     )
+
+
+def _shortcut(way: Transformation, ways: Ways, settings: Defaults) -> Shortcut:
+    """For events of the context that go this way, or that come back by it."""
+    keeps_extra = settings.extra == "keep"
+    if ways.direction is Direction.IN:
+        outbound = transformations(ways.context, Direction.OUT, Problems())
+        return shortcut(way, outbound, keeps_extra=keeps_extra)
+    inbound = transformations(ways.context, Direction.IN, Problems())
+    return shortcut(inbound.get(way.target.name), ways.by_type, keeps_extra=keeps_extra)
 
 
 def convert_sample(

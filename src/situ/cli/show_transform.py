@@ -18,6 +18,7 @@ from situ.cli.output import visible
 from situ.cli.show_problems import STYLES, show_problems
 from situ.cli.show_types import table
 from situ.cli.traced import NOTHING, Made
+from situ.interpretation.shortcut import Policy
 
 _NONE = "–"
 _LONGEST = 60
@@ -96,7 +97,18 @@ def _head(explained: TransformExplained) -> Text:
     ]
     if way.is_identity:
         facts.append("stays as it is")
+    else:
+        facts.append(f"shortcut: {_shortcut(explained)}")
     return Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
+
+
+def _shortcut(explained: TransformExplained) -> str:
+    found, policy = explained.shortcut, explained.policy
+    if policy == Policy.NEVER:
+        return "never"
+    if not found.taken(policy):
+        return f"no ({visible(found.reason)})"
+    return "safe" if found.safe else f"taken, though not safe ({visible(found.reason)})"
 
 
 def _rows(explained: TransformExplained) -> Iterator[Text]:
