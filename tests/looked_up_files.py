@@ -135,9 +135,9 @@ pull:
 CLIENTS = """
 version: 1
 clients:
-  camera-1: {context: cameras}
-  reader-1: {context: readers}
-  shop: {}
+  camera-1: {context: cameras, advertisements: {Seen: {type: Seen}}}
+  reader-1: {context: readers, advertisements: {Read: {type: Read}}}
+  shop: {advertisements: {Sale: {type: Sale}}}
   hall: {advertisements: {Sighting: {type: Sighting}}}
   dollars: {context: us}
   desk: {context: desk}

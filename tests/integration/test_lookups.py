@@ -8,21 +8,37 @@ import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from situ.bus.names import DEPLOYMENTS
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
-from situ.host.replaying import replay_here, wanted_only
+from situ.host.replaying import replay_here, tables_for, wanted_only
+from situ.pipeline.engine import QUERY, SparkEngine
+from situ.pipeline.offsets import read_offset
+from situ.pipeline.replay import replay
 from situ.project.check import check_folder
+from situ.registry.snapshots import publish_deployment
+from situ.sources import Table
+from situ.subscription.model import Subscription
+from situ.tables.stored import FetchedTables, TableStore
 from tests.edge_zone import EdgeZone, edge_zone
-from tests.looked_up_files import CAMERA_ROWS, building, write_readers
+from tests.integration.test_pipeline import drained, wait_for
+from tests.looked_up_files import CAMERA_ROWS, DATA, TYPES, building, write_readers
 from tests.nats_server import nats_server
 from tests.project_files import write
+from tests.zone import Zone, event, zone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OFFSET = {"dx": 0.0, "dy": 304.8}
 AHEAD = {"r": 10.0, "theta": 0.0}
@@ -270,7 +286,7 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
             assert zone.engine is not None
             with caplog.at_level(logging.WARNING, logger="situ.edge"):
                 version = zone.registry.apply(changed, "test").version
-                await publish(zone, version)
+                await publish_deployment(zone.bus, zone.registry.at(version))
                 async with asyncio.timeout(20):
                     while "is not at work yet" not in caplog.text:
                         await asyncio.sleep(0.02)
@@ -288,7 +304,163 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
     asyncio.run(go())
 
 
-async def publish(zone: EdgeZone, version: int) -> None:
-    from situ.registry.snapshots import publish_deployment
+def named_by(at: Zone) -> dict[str, list[dict[str, Any]]]:
+    """The data of what waits for each subscription, by its type."""
+    return {rows[0].type: [json.loads(row.data) for row in rows] for rows in at.delivered().values() if rows}
 
-    await publish_deployment(zone.bus, zone.registry.at(version))
+
+def told(type: str, id: str, data: dict[str, Any], time: str = "2026-11-03T00:00:00Z") -> dict[str, Any]:
+    return event(id, type, data, time=time)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, database: str, fused: bool) -> None:
+    folder, checkpoints = tmp_path / "project", tmp_path / "checkpoints"
+    write_readers(folder, r1=(10.0, 5.0))
+    wanted = [
+        Subscription(client="hall", name="all", types=("Sighting",), durable=True),
+        Subscription(
+            client="desk", name="all", types=("Arrival",), where="name LIKE 'A%'", durable=True, context="desk"
+        ),
+        Subscription(
+            client="dollars", name="all", types=("Sale",), where="price.amount > 10", durable=True, context="us"
+        ),
+    ]
+    with zone(tmp_path, wanted, types=TYPES, more=building(database)) as at:
+
+        def engine(step: str = "") -> SparkEngine:
+            def cut(reached: str) -> None:
+                if reached == step:
+                    raise RuntimeError(step)
+
+            settings = at.deployment.settings
+            return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, fused=fused, on_step=cut)
+
+        def money(amount: str, currency: str = "EUR") -> dict[str, str]:
+            return {"currency": currency, "amount": amount}
+
+        seen = {"camera": "c1", "face": "f9", "polar": AHEAD}
+        read = {"reader": "r1", "tag": "t17", "offset": OFFSET}
+        sale = {"price": money("10.00"), "dynamicCost": money("3.00"), "parts": [money("1.00")]}
+        at.send("camera-1", [told("Seen", "1", seen), told("Seen", "2", {**seen, "face": "f8"})])
+        at.send("reader-1", [told("Read", "1", read)])
+        at.send("shop", [told("Sale", "1", {**sale, "product": "a"}, "2026-11-01T12:00:00Z")])
+        at.send("shop", [told("Sale", "2", {**sale, "product": "b", "price": money("5.00")}, "2026-11-02T12:00:00Z")])
+        at.send("shop", [told("Sale", "3", {**sale, "product": "c"}, "2026-11-02T00:00:00Z")])
+        # The batch is cut off before it does anything, and the tables change: repeated, it finds what it would have.
+        began = engine("publish")
+        began.start()
+        with pytest.raises(SituError):
+            began.wait()
+        first = read_offset(checkpoints / QUERY, 0).tables
+        assert set(first) == {"badges", "cameras", "faces", "people", "rates", "readers"}
+        assert not at.root()
+        write(folder, {"data/people.csv": "nr,name\np1,Anna\n"})
+        execute(database, "UPDATE cameras SET x = 20 WHERE id = 'c1'")
+        running = engine()
+        running.start()
+        try:
+            wait_for(drained(running, at))
+            found = named_by(at)
+            # The next batch finds the new rows, and a batch later nobody needs the old ones.
+            for number in (3, 4):
+                at.send("camera-1", [told("Seen", str(number), seen)])
+                wait_for(drained(running, at))
+        finally:
+            running.stop()
+        assert found["Sighting"] == [{"who": "p1", "at": BOTH}] * 2
+        assert [each["name"] for each in found["Arrival"]] == ["Ann", "Ann"]
+        assert [(each["product"], each["price"]) for each in found["Sale"]] == [
+            ("a", money("11.00", "USD")),
+            ("c", money("12.00", "USD")),
+        ]
+        assert {each["dynamicCost"]["currency"] for each in found["Sale"]} == {"EUR"}
+        assert [each["parts"] for each in found["Sale"]] == [[money("1.10", "USD")], [money("1.20", "USD")]]
+        assert [(letter["code"], letter["path"]) for letter in at.dead()] == [("INT705", "who")]
+        assert [each["at"]["x"] for each in named_by(at)["Sighting"]][2:] == [pytest.approx(20.0)] * 2
+        assert [each["name"] for each in named_by(at)["Arrival"]][2:] == ["Anna"] * 2
+        last = read_offset(checkpoints / QUERY, 2).tables
+        assert {name for name in first if first[name] != last[name]} == {"cameras", "people"}
+        kept = {name: at.bus.get_object(DEPLOYMENTS, f"table-main-{digest}") for name, digest in first.items()}
+        assert {name for name, content in kept.items() if content is None} == {"cameras", "people"}
+        # Replay looks up in the tables that it is given: those of today.
+        tables = tables_for(at.deployment, ["desk/all"], folder)
+        rows = replay(spark, at.address, at.deployment.version, tables=tables).collect()
+        names = [json.loads(row["event"])["data"]["name"] for row in rows if row["subscription"] == "desk/all"]
+        assert names == ["Anna"] * 4
+
+
+def test_spark_waits_for_tables_of_a_new_version_and_does_not_start_without(
+    spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    folder = tmp_path / "project"
+    write_readers(folder, r1=(10.0, 5.0))
+    wanted = [Subscription(client="desk", name="all", types=("Arrival",), durable=True, context="desk")]
+    with zone(tmp_path, wanted, types=TYPES, more=building(database)) as at:
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", folder=folder)
+        (folder / "data/people.csv").rename(folder / "data/staff.csv")
+        with pytest.raises(SituError) as refused:
+            engine.start()
+        assert refused.value.code == "S111"
+        write(folder, DATA)
+        engine.start()
+        try:
+            wait_for(drained(engine, at))
+            (folder / "data/staff.csv").unlink()
+            sources = (folder / "sources/all.yaml").read_text().replace("data/people.csv", "data/staff.csv")
+            write(folder, {"sources/all.yaml": sources})
+            changed = check_folder(folder).deployment
+            assert changed is not None
+            before = at.deployment.version
+            at.publish(replace(changed, subscriptions=at.deployment.subscriptions))
+            sighting = {"who": "p1", "at": {"x": 1.0, "y": 1.0}}
+            at.send("hall", [told("Sighting", "1", sighting)])
+            wait_for(lambda: bool(named_by(at)))
+            assert engine.version == before
+            write(folder, {"data/staff.csv": "nr,name\np1,Antonia\n"})
+            wait_for(drained(engine, at))
+            at.send("hall", [told("Sighting", "2", sighting)])
+            wait_for(drained(engine, at))
+        finally:
+            engine.stop()
+        assert [each["name"] for each in named_by(at)["Arrival"]] == ["Ann", "Antonia"]
+
+
+def test_tables_on_the_bus_are_there_as_long_as_a_batch_may_need_them(tmp_path: Path) -> None:
+    columns = (
+        '{k: string, d: "decimal(9,2)", at: timestamp, day: date, span: duration, b: bytes, '
+        "p: Point, many: [long], o: optional boolean}"
+    )
+    files = {
+        "situ.yaml": "name: plant\n",
+        "sources/a.yaml": f"pull: {{s: {{parquet: a.parquet, columns: {columns}}}}}\n",
+    }
+    with zone(tmp_path, [], more=files) as at:
+        source, types = at.deployment.sources["s"], at.deployment.types
+
+        def table(key: str) -> Table:
+            row = {
+                "k": key, "d": Decimal("1.50"), "at": datetime(2026, 11, 1, 0, 0, 0, 1, tzinfo=UTC),
+                "day": date(2026, 11, 1), "span": timedelta(seconds=1), "b": b"\x00\xff", "p": {"x": 1.0, "y": 0.1},
+                "many": [2**62, -1],
+            }  # fmt: skip
+            return Table(source="s", row=source.row, rows=(row, {**row, "k": key + "2", "o": True}))
+
+        old, middle, new = table("a"), table("b"), table("c")
+
+        def there() -> list[bool]:
+            names = [f"table-main-{each.digest}" for each in (old, middle, new)]
+            return [at.bus.get_object(DEPLOYMENTS, name) is not None for name in names]
+
+        before: dict[str, str] = {}
+        for each, expected in ((old, [True, False, False]), (middle, [True, True, False]), (new, [False, True, True])):
+            # Each time in another process: what one of them has left, the next takes away.
+            before = TableStore(at.bus).put({"s": each}, types, before)
+            assert there() == expected
+        fetched = FetchedTables()
+        found = fetched.get(at.bus, before, {"s": source}, types)
+        assert found == {"s": new}
+        assert found["s"].rows == new.rows
+        assert fetched.get(at.bus, before, {"s": source}, types)["s"] is found["s"]
+        with pytest.raises(SituError, match="N102"):
+            fetched.get(at.bus, {"s": old.digest}, {"s": source}, types)

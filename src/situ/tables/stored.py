@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from situ.bus.blocking import BlockingBus
-from situ.bus.names import DEPLOYMENTS
+from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import ENGINE_FAILED
 from situ.errors import SituError
 from situ.sources.model import Source
@@ -22,31 +22,42 @@ from situ.types.table import Types
 
 
 class TableStore:
-    """Puts the tables of one zone on the bus, and takes them away again."""
+    """Puts the tables of one zone on the bus, and takes them away again. A note on the bus says which are there."""
 
     def __init__(self, bus: BlockingBus) -> None:
         self._bus = bus
+        self._note = f"tables-{bus.zone}"
+        entry = bus.get(REGISTRY, self._note)
+        self._noted: set[str] = (
+            set(msgspec.json.decode(entry.value, type=list[str])) if entry and entry.value else set()
+        )
         self._put: set[str] = set()
-        self._seen: set[str] = set()
 
     def put(self, tables: Mapping[str, Table], types: Types, before: Mapping[str, str]) -> dict[str, str]:
         """Store what is not there yet; gives the digests by the names of the sources.
 
         ``before`` are the digests of the batch that was finished last: what is older than that is needed no more.
         """
+        digests = {name: table.digest for name, table in tables.items()}
+        needed = {*digests.values(), *before.values()}
+        # Noted before they are there, and until they are gone: whatever happens in between, none is forgotten.
+        self._write(self._noted | needed)
         for table in tables.values():
             if table.digest not in self._put:
                 write = encoder(table.row, types)
                 content = msgspec.json.encode([write(row) for row in table.rows])
                 self._bus.put_object(DEPLOYMENTS, _name(self._bus, table.digest), content)
                 self._put.add(table.digest)
-        digests = {name: table.digest for name, table in tables.items()}
-        needed = {*digests.values(), *before.values()}
-        for digest in self._seen - needed:
+        for digest in self._noted - needed:
             self._bus.remove_object(DEPLOYMENTS, _name(self._bus, digest))
+        self._write(needed)
         self._put &= needed
-        self._seen = needed
         return digests
+
+    def _write(self, digests: set[str]) -> None:
+        if digests != self._noted:
+            self._bus.put(REGISTRY, self._note, msgspec.json.encode(sorted(digests)))
+            self._noted = digests
 
 
 class FetchedTables:
