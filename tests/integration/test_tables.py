@@ -22,7 +22,7 @@ from situ.documents import parse_yaml
 from situ.errors import Problems, SituError
 from situ.project.check import check_folder
 from situ.sources import Source, load_sources
-from situ.tables import Reading, Tables, open_tables
+from situ.tables import Reading, Tables, TablesInUse, open_tables
 from situ.types.load import load_types
 from tests.project_files import MINIMAL, write
 
@@ -503,3 +503,55 @@ def test_a_project_declares_what_is_read(tmp_path: Path) -> None:
         "sources/more.yaml:1:8 INT106",
         "sources/more.yaml:1:39 INT101",
     ]
+
+
+class TestInUse:
+    """Tables as a process has them in use: opened when they are needed, carried over, told of when they age."""
+
+    OF = frozenset({(("nr",), "")})
+
+    def sources(self, **bodies: str) -> dict[str, Source]:
+        return {name: named(name, body) for name, body in bodies.items()}
+
+    def test_what_is_open_stays_open_and_the_rest_is_closed(self, tmp_path: Path) -> None:
+        write(tmp_path, {**FILE, "staff.csv": "nr\n7\n"})
+        people, staff = "{csv: people.csv, columns: {nr: string}}", "{csv: staff.csv, columns: {nr: string}}"
+        both = self.sources(people=people, staff=staff)
+        with TablesInUse(tmp_path) as tables:
+            assert tables.use(both, {}) == {}
+            first = tables.use(both, {"people": self.OF})
+            assert set(first) == {"people"}
+            (tmp_path / "people.csv").unlink()
+            # It could not be read again, and need not be for the other's sake.
+            second = tables.use(both, {"people": self.OF, "staff": self.OF})
+            assert second["people"] is first["people"]
+            assert tables.use(both, {"people": self.OF, "staff": self.OF}) is second
+            # Another source is another table, whatever its name is.
+            with pytest.raises(SituError) as refused:
+                tables.use(self.sources(people=people.replace("string", "int"), staff=staff), {"people": self.OF})
+            assert refused.value.code == "S111"
+            assert tables.snapshot is second
+            assert set(tables.use(both, {"staff": self.OF})) == {"staff"}
+        assert tables.snapshot == {}
+
+    def test_a_key_that_is_needed_newly_must_tell_rows_apart(self, tmp_path: Path) -> None:
+        write(tmp_path, {"people.csv": "nr,role\n1,guest\n2,guest\n"})
+        sources = self.sources(people="{csv: people.csv, columns: {nr: string, role: string}}")
+        with TablesInUse(tmp_path) as tables:
+            before = tables.use(sources, {"people": self.OF})
+            with pytest.raises(SituError) as refused:
+                tables.use(sources, {"people": self.OF | {(("role",), "")}})
+            assert refused.value.code == "S113"
+            assert tables.snapshot is before
+
+    def test_what_is_wrong_is_told_once(self, tmp_path: Path) -> None:
+        write(tmp_path, FILE)
+        with TablesInUse(tmp_path) as tables:
+            assert tables.refresh() == ()
+            before = tables.use(self.sources(people=PEOPLE), {"people": self.OF})
+            (tmp_path / "people.csv").rename(tmp_path / "gone.csv")
+            [told] = tables.refresh()
+            assert "S201 The source `people` cannot be read again; what was read 0 s ago stays in use." in told
+            assert "no such file" in told
+            assert tables.refresh() == ()
+            assert tables.snapshot == before
