@@ -9,6 +9,7 @@ from __future__ import annotations
 import pandas  # noqa: F401 - Arrow asks for it when a worker makes its first column
 from pyspark.daemon import manager
 
+import situ.pipeline.cutting
 import situ.pipeline.dispatch
 import situ.pipeline.sink
 import situ.pipeline.source  # noqa: F401 - for the workers

@@ -1,0 +1,158 @@
+"""Cutting the logs of the bus: into batches, batches into parts, and what a task makes of its part.
+
+What comes in is cut by client, so that every task has all events of its clients in their order and nothing need be
+sorted again; the root log, whose order is made, by position.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+from situ.bus.blocking import BlockingBus, shared_bus
+from situ.bus.names import SHARDS
+from situ.event.message import COUNT, Stored
+from situ.pipeline import frames
+from situ.pipeline.carry import Carry, CarryStore, Highest
+from situ.pipeline.decode import decode, take_events
+from situ.pipeline.dispatch import Dispatch, dispatched
+from situ.pipeline.looking_up import PlannedTables, former, use_tables
+from situ.pipeline.offsets import Offset
+from situ.pipeline.plans import current_version, load_plan
+from situ.pipeline.source_options import SourceOptions
+
+_SAMPLES = 8
+_FEW = 64
+_ROWS = 8192
+_SMALL = 256 * 1024
+"""Bytes of messages that one task is done with before another would have begun."""
+
+
+@dataclass
+class Part(InputPartition):
+    """What one task reads: messages from ``first`` to ``last``, of these subjects if any are named."""
+
+    first: int
+    last: int
+    subjects: tuple[str, ...]
+    version: int
+    clock: int = 0
+    highest: Highest = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
+    tables: dict[str, str] = field(default_factory=dict)
+
+
+class Batches:
+    """Says where the batches of a stream end."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._tables: PlannedTables | None = None
+
+    def first(self) -> Offset:
+        """Where the first batch begins."""
+        return Offset(version=current_version(self._options.address), partitions=self._options.partitions)
+
+    def next(self, begin: Offset, limit: ReadLimit) -> Offset:
+        """Where the batch that begins here ends; here, if nothing is new."""
+        options = self._options
+        bus = shared_bus(options.address)
+        state = bus.state(options.log)
+        last = state.last
+        if not isinstance(limit, ReadAllAvailable):
+            behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
+            last = min(last, behind + _fitting(bus, options, behind, last, limit))
+        version = current_version(options.address)
+        if last <= begin.seq and version == begin.version:
+            return begin
+        small = (last - begin.seq) * state.size <= _SMALL * state.messages
+        partitions = 1 if small else options.partitions
+        version, tables = self._planned(version, begin)
+        if last <= begin.seq and version == begin.version:
+            return begin
+        return Offset(
+            seq=max(last, begin.seq),
+            version=version,
+            partitions=partitions,
+            clock=time.time_ns() // 1000,
+            tables=tables,
+        )
+
+    def _planned(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
+        if not version:
+            return version, {}
+        if self._tables is None:
+            self._tables = PlannedTables(self._options.address, self._options.folder)
+        return self._tables.plan(version, begin)
+
+    def close(self) -> None:
+        if self._tables is not None:
+            self._tables.close()
+
+
+def parts_of(options: SourceOptions, first: str | None, last: str | None, version: str | None) -> list[Part]:
+    """The parts of a range of the log, which is read once; of all there is now where nothing is said."""
+    state = shared_bus(options.address).state(options.log)
+    end = Offset(
+        seq=min(int(last) if last else state.last, state.last),
+        version=int(version) if version else current_version(options.address),
+        partitions=options.partitions,
+        clock=time.time_ns() // 1000,
+    )
+    return cut(options, max(int(first) if first else 0, state.first), end)
+
+
+def cut(options: SourceOptions, first: int, end: Offset) -> list[Part]:
+    """The parts of a batch, with what was carried to its beginning."""
+    last, version, clock = end.seq, end.version, end.clock
+    if last < first:
+        return []
+    if options.stream != "IN":
+        step = -(-(last - first + 1) // end.partitions)
+        return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
+    carry = CarryStore(options.checkpoint).load(first - 1) if options.checkpoint else Carry()
+    if end.partitions == 1:
+        return [Part(first, last, (), version, clock, carry.highest, carry.stored, end.tables)]
+    parts = []
+    for number in range(min(end.partitions, SHARDS)):
+        shards = range(number, SHARDS, end.partitions)
+        subjects = tuple(options.names.raw("*", shard) for shard in shards)
+        parts.append(Part(first, last, subjects, version, clock, carry.share(shards), carry.stored, end.tables))
+    return parts
+
+
+def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
+    """The rows of one part, in Arrow batches."""
+    messages = shared_bus(options.address).read(options.log, part.first, part.last, subjects=part.subjects)
+    if options.content == "log":
+        yield from frames.log_batches(messages, _ROWS)
+    elif options.content == "events":
+        yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
+    else:
+        plan = load_plan(options.address, part.version)
+        rows = decode(messages, plan, part.highest, lambda version: former(options.address, version, part.tables))
+        if options.content == "rows":
+            yield from frames.row_batches(rows, _ROWS)
+        else:
+            use_tables(plan, options.address, part.tables)
+            yield dispatched(options.address, Dispatch(plan, part.clock), rows, part.stored)
+
+
+def _fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:
+    """About how many of the next messages hold as many events as the limit allows, judged by a few of them."""
+    if last - behind <= _FEW or not isinstance(limit, ReadMaxRows):
+        return max(last - behind, 0)
+    step = max((last - behind) // _SAMPLES, 1)
+    places = range(behind + 1, last + 1, step)
+    found = [message for place in places for message in _some(bus, options.log, place)]
+    events = sum(int(message.headers.get(COUNT, "1")) for message in found)
+    return max(_FEW, limit.max_rows * max(len(found), 1) // max(events, 1))
+
+
+def _some(bus: BlockingBus, log: str, place: int) -> list[Stored]:
+    return list(bus.read(log, place, place))
