@@ -314,6 +314,20 @@ def test_a_default_stands_in_for_null_and_a_required_attribute_fails() -> None:
     assert [(each.code.code, each.values["path"]) for each in found] == [("INT707", "b")]
 
 
+@pytest.mark.parametrize(("missing", "codes"), [("error", []), ("'null'", ["INT310"]), ("{default: '?'}", [])])
+def test_a_row_that_must_be_there_feeds_a_required_attribute(missing: str, codes: list[str]) -> None:
+    context = f"""
+events:
+  F: {{quote: string}}
+maps: [{{out: E -> F, attributes: {{quote: base}}}}]
+rules: [Base -> quoted]
+functions:
+  quoted: {{signature: Base -> string, lookup: {{fx: {{source: fx_rates, key: {{base: value, quote: "'USD'"}}}}}},
+    missing: {missing}, value: fx.quote}}
+"""
+    assert out("types:\n  Base(string): {}\nevents:\n  E: {base: Base}\n", context)[1] == codes
+
+
 # ── subtypes ──────────────────────────────────────────────────────────────────────────────────────
 
 SHAPES = """

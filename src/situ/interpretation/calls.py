@@ -12,7 +12,7 @@ from situ.expr.scope import Scope
 from situ.expr.substitute import substitute
 from situ.expr.tree import Apply, Case, Coerce, IsNull, Literal, Node, Read, children, walk
 from situ.interpretation.bodies import DATA, VALUE, body_for, key_for, keys_for, missing_in
-from situ.interpretation.fitting import Fitting, attribute_read, constant, made_struct, unless_null
+from situ.interpretation.fitting import Fitting, attribute_read, constant, made_struct, present, unless_null
 from situ.interpretation.model import Conversion, Lookup, Missing, State
 from situ.types.model import ListOf, Struct, Type, plain
 from situ.types.table import Types
@@ -72,13 +72,11 @@ class Calls:
         argument = self._argument(function, body, replace(value, type=type), declared)
         if body is None:
             return self._external(function, None, value, argument, path)
-        given = {VALUE: argument}
-        rows: tuple[Lookup | State, ...] = (*function.lookups, *function.states)
-        for each in rows:
-            given[each.name] = self._external(function, each, value, argument, path)
-        node = substitute(body, given, self._scope)
-        for each in reversed(rows):
-            node = Case(((IsNull(given[each.name]), self._without_row(function)),), node, node.type)
+        asked: tuple[Lookup | State, ...] = (*function.lookups, *function.states)
+        rows = [(each.name, self._external(function, each, value, argument, path)) for each in asked]
+        node = substitute(body, {VALUE: argument, **{name: present(row) for name, row in rows}}, self._scope)
+        for _, row in reversed(rows):
+            node = Case(((IsNull(row), self._without_row(function)),), node, node.type)
         return node
 
     def _argument(self, function: Conversion, body: Node | None, node: Read, declared: Type) -> Node:
