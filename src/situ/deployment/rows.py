@@ -6,7 +6,7 @@ is: it asks here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,7 @@ from situ.interpretation.calls import External
 from situ.interpretation.model import Lookup
 from situ.interpretation.rows import Find
 from situ.interpretation.transformation import Transformation
-from situ.sources.table import Keyed, Table
+from situ.sources.table import Keyed, Row, Table
 
 
 class Rows:
@@ -35,12 +35,17 @@ class Rows:
         source, as_of = lookup.source, lookup.as_of
         columns = tuple(column for column, _ in external.keys)
         count = len(columns)
+        table: Table | None = None
+        look: Callable[..., Row | None]
 
-        def find(*values: Any) -> Mapping[str, Any] | None:
-            table = self.tables.get(source)
-            if table is None:
+        def find(*values: Any) -> Row | None:
+            nonlocal table, look
+            current = self.tables.get(source)
+            if current is None:
                 raise ValueError(f"the table {source} was not read")
-            return table.index(columns, as_of).find(values[:count], values[count] if as_of else None)
+            if current is not table:
+                table, look = current, current.index(columns, as_of).find
+            return look(values[:count], values[count]) if as_of else look(values)
 
         return find
 
