@@ -18,6 +18,7 @@ import msgspec
 
 from situ.catalogue import AFTER_TRANSFORMATION, NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
 from situ.deployment.later import Decision
+from situ.deployment.memory import Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
@@ -33,7 +34,7 @@ from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import decided_later, mediate
-from situ.interpretation.model import ROOT, Context, Direction, State
+from situ.interpretation.model import ROOT, Context, Direction, Missing, State
 from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.shortcut import Policy, shortcut
 from situ.interpretation.transformation import Transformation, transformations
@@ -65,6 +66,9 @@ class Interpretation:
     """The tables in use, which the engine changes between two batches or messages."""
     python: PythonFunctions = field(default_factory=PythonFunctions)
     calls_python: bool = False
+    incoming: Memory = field(default_factory=Memory)
+    outgoing: Memory = field(default_factory=Memory)
+    """What conversions into root and out of it remember: the engine notes in both which events have come."""
     shortcuts: str = Policy.SAFE
     """When events reach those of their own context as they were sent."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
@@ -89,9 +93,19 @@ class Interpretation:
             shortcuts=settings.defaults.shortcut,
             calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
         )
-        if previous is None or previous != made:
-            return made
-        return replace(previous, clients=made.clients)
+        if previous is not None and previous == made:
+            return replace(previous, clients=made.clients)
+        if previous is not None:
+            made = replace(made, incoming=previous.incoming, outgoing=previous.outgoing)
+        made._remember()
+        return made
+
+    def _remember(self) -> None:
+        """Have memory for all that functions want to remember; what it has stays."""
+        contexts = [each for each in self.contexts if each.id not in self.contexts.faulty and _remembers(each)]
+        for direction, memory in ((Direction.IN, self.incoming), (Direction.OUT, self.outgoing)):
+            ways = (way for each in contexts for way in self._ways_of(each, direction).values())
+            memory.use(ways, self.contexts.root.types)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Interpretation):
@@ -110,6 +124,16 @@ class Interpretation:
 
     def __hash__(self) -> int:
         return hash(self.contexts)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a conversion needs to know which events came before."""
+        return not (self.incoming.is_empty and self.outgoing.is_empty)
+
+    @property
+    def decides_late(self) -> bool:
+        """Whether filters may have to wait for what Python or memory gives."""
+        return self.calls_python or not self.outgoing.is_empty
 
     @property
     def mediator(self) -> Interpretation | None:
@@ -157,10 +181,10 @@ class Interpretation:
             return [self._into_root(row) if isinstance(row, Row) else row for row in rows]
 
     def _into_root(self, row: Row) -> Row | Bad:
-        if self.contexts.get(row.context) is None:
-            return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
         way = self._converter(row.context, Direction.IN, row.type)
         if way is None:
+            if self.contexts.get(row.context) is None:
+                return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
             return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
         if self._keeps(row.context, row.type):
             row.sent = (row.type, row.data)
@@ -190,25 +214,33 @@ class Interpretation:
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
             )
         with self.foreseen_out([(rows, routed)], routing):
-            return Wording(self, rows, lines).all(routed, routing, decide=self.calls_python)
+            return Wording(self, rows, lines).all(routed, routing, decide=self.decides_late)
 
-    def original(self, row: Row, context: str) -> Row | None:
-        """The event as it was sent, if it is at hand and was sent in the very terms of this context."""
+    def original(self, row: Row, context: str) -> tuple[str, bytes] | None:
+        """Type and data as they were sent, if they are at hand and were sent in the very terms of this context."""
         if row.sent is None or self.contexts.get(row.context) is not self.contexts.get(context):
             return None
-        return msgspec.structs.replace(row, type=row.sent[0], data=row.sent[1], sent=None)
+        return row.sent
 
     def out_of_root(self, row: Row, context: str) -> Row | Bad:
+        """An event in the terms of a context."""
+        found = self.in_terms(row, context)
+        if isinstance(found, Bad):
+            return found
+        return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1])
+
+    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
+        """Type and data in the terms of a context; None if they are what they are in root."""
         if row.type in RESERVED_EVENTS:
-            return row
+            return None
         way = self._converter(context, Direction.OUT, row.type)
         assert way is not None, "only what is available in a context is matched for it"
-        if way.transformation.is_identity:
-            return row
-        found = self._converted(way, msgspec.structs.replace(row))
+        if way.is_identity:
+            return None
+        found = self._text(way, row)
         if isinstance(found, Bad):
             return msgspec.structs.replace(found, context=context, stage=OUTBOUND)
-        return found
+        return way.transformation.target.name, found
 
     # ── Python ──
 
@@ -285,7 +317,7 @@ class Interpretation:
     def observations(self, subscription: Subscription) -> Iterable[Problem]:
         """What is to say about how a subscription that can be had is decided."""
         for type in self.conditions(subscription):
-            later = self.decision(subscription, type) if self.calls_python else None
+            later = self.decision(subscription, type) if self.decides_late else None
             if later is not None:
                 yield AFTER_TRANSFORMATION(subscription=subscription.id, type=type, reasons=later.reasons)
 
@@ -320,19 +352,27 @@ class Interpretation:
 
     def _converted(self, way: Converter, row: Row) -> Row | Bad:
         """The row in the terms of the other side; it is changed."""
+        if way.is_identity:
+            return row
+        found = self._text(way, row)
+        if isinstance(found, Bad):
+            return found
+        row.data, row.type = found, way.transformation.target.name
+        return row
+
+    def _text(self, way: Converter, row: Row) -> bytes | Bad:
+        """The data of a row in the terms of the other side."""
         made = way.transformation
         if made.externals and (refused := list(not_executed(made, NOT_EXECUTED))):
             return _bad(row, refused)
-        envelope = read_envelope(row) if made.externals or made.reads_envelope else _NOTHING
         try:
-            text = way.text(envelope, row.data)
+            return way.text(read_envelope(row) if way.needs_envelope else _NOTHING, row.data)
         except FAILURES:
             return _bad(row, way.text_faults(read_envelope(row), row.data))
-        row.data, row.type = text, made.target.name
-        return row
 
     def _finders(self, way: Transformation) -> dict[str, Find]:
-        return {**self.rows.finders(way), **self.python.finders(way)} if way.externals else {}
+        memory = self.incoming if way.direction is Direction.IN else self.outgoing
+        return {**self.rows.finders(way), **self.python.finders(way), **memory.finders(way)} if way.externals else {}
 
     def _converter(self, context: str, direction: Direction, type: str) -> Converter | None:
         key = (context, direction, type)
@@ -377,11 +417,11 @@ def check_executed(contexts: Contexts, problems: Problems) -> None:
 
 
 def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
-    """What a transformation needs and engines do not do: remember."""
+    """What a transformation needs and engines do not do: wait on the way in, where others wait for what is stored."""
     found: dict[str, str] = {}
     for each in way.externals.values():
-        if isinstance(each.of, State):
-            found.setdefault(each.function.name, "remembers events")
+        if isinstance(each.of, State) and each.function.missing is Missing.HOLD and way.direction is Direction.IN:
+            found.setdefault(each.function.name, "holds events on their way into root")
     for function, what in found.items():
         yield code(type=way.source.name, context=way.context, function=function, what=what)
 
@@ -389,6 +429,11 @@ def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
 def _looks_up(context: Context) -> bool:
     """Whether a function that it sees looks up in a table: only then its transformations need be looked at."""
     return context.id != ROOT and any(each.lookups for above in context.chain for each in above.functions.values())
+
+
+def _remembers(context: Context) -> bool:
+    """Whether a function that it sees remembers events."""
+    return context.id != ROOT and any(each.states for above in context.chain for each in above.functions.values())
 
 
 def _bad(row: Row, problems: Iterable[Problem]) -> Bad:

@@ -8,23 +8,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
+import msgspec
+
 from situ.deployment.later import Decision
-from situ.event.lines import encode_row
+from situ.deployment.memory import Held
 from situ.event.row import Bad, Row
 from situ.interpretation.model import ROOT
 from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
+_DATA = b',"data":'
+
 
 class Speaker(Protocol):
     """Puts single events in the terms of contexts."""
 
-    def original(self, row: Row, context: str) -> Row | None: ...
+    def original(self, row: Row, context: str) -> tuple[str, bytes] | None: ...
 
-    def out_of_root(self, row: Row, context: str) -> Row | Bad: ...
+    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None: ...
 
     def decision(self, asked: Group | Subscription, type: str) -> Decision | None: ...
 
@@ -41,6 +46,8 @@ class Worded:
     durable: Sequence[tuple[int, str, bytes]]
     live: Sequence[tuple[int, str, str, bytes]]
     bad: tuple[Bad, ...] = ()
+    held: tuple[tuple[int, str, datetime], ...] = ()
+    """Places of rows and contexts for which a conversion waits for a reference, and until when."""
     originals: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -49,6 +56,7 @@ class Wording:
 
     def __init__(self, interpretation: Speaker, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
         self.bad: list[Bad] = []
+        self.held: list[tuple[int, str, datetime]] = []
         self.originals: Counter[str] = Counter()
         self._interpretation = interpretation
         self._rows = rows
@@ -72,28 +80,34 @@ class Wording:
             for context, own in _by_context(client, names, routing)
             if (line := self.line(index, context)) is not None
         ]
-        return Worded(durable=durable, live=live, bad=tuple(self.bad), originals=self.originals)
+        return Worded(durable=durable, live=live, bad=tuple(self.bad), held=tuple(self.held), originals=self.originals)
 
     def line(self, index: int, context: str) -> bytes | None:
         """None if the row cannot be put in these terms."""
         if context == ROOT:
             return self._lines[index]
         key = (index, context)
-        if key not in self._made:
-            row = self._rows[index]
-            found: Row | Bad | None = self._interpretation.original(row, context)
-            if found is not None:
-                self.originals[context] += 1
-            else:
-                found = self._interpretation.out_of_root(row, context)
-            if found is row:
-                self._made[key] = self._lines[index]
-            elif isinstance(found, Row):
-                self._made[key] = encode_row(found)
-            else:
+        if key in self._made:
+            return self._made[key]
+        row = self._rows[index]
+        found: tuple[str, bytes] | Bad | None = self._interpretation.original(row, context)
+        if found is not None:
+            self.originals[context] += 1
+        else:
+            try:
+                found = self._interpretation.in_terms(row, context)
+            except Held as held:
+                self.held.append((index, context, held.until))
                 self._made[key] = None
-                self.bad.append(found)
-        return self._made[key]
+                return None
+        line: bytes | None = self._lines[index]
+        if isinstance(found, Bad):
+            line = None
+            self.bad.append(found)
+        elif found is not None:
+            line = reworded(self._lines[index], row.type, *found)
+        self._made[key] = line
+        return line
 
     def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
@@ -116,6 +130,16 @@ class Wording:
         return self._decided[key]
 
 
+def reworded(line: bytes, before: str, type: str, data: bytes) -> bytes:
+    """The line of an event of type ``before``, with another type and other data; its envelope stays as it is.
+
+    The quotes of a text are escaped, so the first of these keys are those of the envelope.
+    """
+    head, key, _ = line.partition(_DATA)
+    old, new = (b',"type":%b' % msgspec.json.encode(each) for each in (before, type))
+    return b"%b%b%b}" % (head.replace(old, new, 1), key, data)
+
+
 def _asked(client: str, name: str, routing: Routing) -> Subscription:
     return routing.subscriptions[f"{client}/{name}"]
 
@@ -134,3 +158,8 @@ def pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subsc
         yield index, routing.groups[group]
     for index, client, names in routed.live:
         yield from ((index, _asked(client, name, routing)) for name in names.split(","))
+
+
+def context_of(client: str, names: str, routing: Routing) -> str:
+    """The context of subscriptions of a client that are delivered to together."""
+    return routing.subscriptions[f"{client}/{names.partition(',')[0]}"].context

@@ -13,19 +13,21 @@ from typing import Any
 
 import msgspec
 
-from situ.catalogue import FUNCTION_FAILED, NO_ROW, REQUIRED_MISSING
+from situ.catalogue import FUNCTION_FAILED, NO_REFERENCE, NO_ROW, REQUIRED_MISSING
 from situ.errors import Problem
 from situ.expr.emit_python import PythonFunction, compile_value
 from situ.expr.interpret import interpret
 from situ.expr.simplify import simplify
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.bodies import DATA, EVENT
+from situ.interpretation.calls import External
 from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
-from situ.interpretation.model import Missing
+from situ.interpretation.model import Missing, State
 from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.steps import Fault, faults
 from situ.interpretation.transformation import Transformation
+from situ.quantities import format_duration
 from situ.types.decode import decoder
 from situ.types.encode import encoder
 from situ.types.model import Struct
@@ -41,7 +43,7 @@ class Converter:
     ``find`` gives functions that find rows of tables, by the name of the variable; those need not be bound then.
     """
 
-    __slots__ = ("_call", "_find", "_node", "_text", "function", "transformation")
+    __slots__ = ("_call", "_find", "_node", "_text", "function", "is_identity", "needs_envelope", "transformation")
 
     def __init__(self, transformation: Transformation, find: Mapping[str, Find] = _NONE) -> None:
         self.transformation = transformation
@@ -50,6 +52,9 @@ class Converter:
         self.function: PythonFunction = compile_value(simplify(self._node), self._parameters)
         self._call = self.function.call
         self._text: _Text | None = None
+        # Asked for every event; the transformation would look through its tree each time.
+        self.is_identity = transformation.is_identity
+        self.needs_envelope = bool(transformation.externals) or transformation.reads_envelope
 
     @property
     def _parameters(self) -> tuple[str, ...]:
@@ -95,12 +100,12 @@ class Converter:
             return REQUIRED_MISSING(path=fault.path, type=str(fault.type))
         function, rule = fault.step.conversion, fault.step.rule
         context = self.transformation.context
-        if function is not None and function.missing is Missing.ERROR:
+        if function is not None and function.missing in (Missing.ERROR, Missing.HOLD):
             for external in self.transformation.externals.values():
                 row = Read(external.variable, (), Struct("", ()))
                 asked = any(isinstance(part, Read) and part.variable == row.variable for part in walk(fault.step.node))
                 if asked and external.of is not None and self._evaluate(row, fault.values) is None:
-                    return NO_ROW(path=fault.path, function=function.name, name=external.of.name, context=context)
+                    return _missing(external, fault.path, context)
         return FUNCTION_FAILED(
             path=fault.path or "$",
             function=fault.step.function,
@@ -142,3 +147,14 @@ class Converter:
             return _encode(write(self.data(event, read(msgspec.json.decode(text)).value, rows)))
 
         return convert
+
+
+def _missing(external: External, path: str, context: str) -> Problem:
+    of, function = external.of, external.function
+    if not isinstance(of, State):
+        assert of is not None
+        return NO_ROW(path=path, function=function.name, name=of.name, context=context)
+    waited = f", although it waited for {format_duration(function.hold)}" if function.missing is Missing.HOLD else ""
+    return NO_REFERENCE(
+        path=path, function=function.name, name=of.name, waited=waited, event=of.event.name, context=context
+    )
