@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from situ.host.figures import Figures
 
+_Counts = list[tuple[str, int]]
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _STATES = {"running": "green", "waiting for the bus": "yellow"}
 
@@ -59,11 +60,11 @@ def show_summary(figures: Figures) -> Iterator[RenderableType]:
         table.add_column("")
         table.add_column("events", justify="right")
         for title, counts in (
-            ("accepted", figures.types),
-            ("delivered", figures.subscriptions),
-            ("dead letters", figures.codes),
+            ("accepted", accepted(figures)),
+            ("delivered", delivered(figures)),
+            ("dead letters", _sorted(figures.codes)),
         ):
-            for place, (name, number) in enumerate(_sorted(counts)):
+            for place, (name, number) in enumerate(counts):
                 table.add_row(title if place == 0 else "", name, f"{number:,}")
         yield table
         yield Text()
@@ -111,8 +112,8 @@ def _clients(figures: Figures) -> str:
 def _names(figures: Figures, before: Figures | None, rows: int) -> Table:
     """Types and subscriptions side by side, the busiest first."""
     seconds = (figures.at - before.at) / 1e6 if before is not None else 0.0
-    left = _rated(figures.types, before.types if before else {}, seconds)
-    right = _rated(figures.subscriptions, before.subscriptions if before else {}, seconds)
+    left = _rated(accepted(figures), accepted(before) if before else [], seconds)
+    right = _rated(delivered(figures), delivered(before) if before else [], seconds)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("type", "subscription"):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
@@ -129,10 +130,30 @@ def _names(figures: Figures, before: Figures | None, rows: int) -> Table:
     return table
 
 
-def _rated(counts: Mapping[str, int], before: Mapping[str, int], seconds: float) -> list[tuple[str, str, str]]:
+def _rated(counts: _Counts, before: _Counts, seconds: float) -> list[tuple[str, str, str]]:
+    earlier = dict(before)
     return [
-        (name, f"{number:,}", f"{(number - before.get(name, 0)) / seconds:,.0f}" if seconds > 0 else "")
-        for name, number in _sorted(counts)
+        (name, f"{number:,}", f"{(number - earlier.get(name, 0)) / seconds:,.0f}" if seconds > 0 else "")
+        for name, number in counts
+    ]
+
+
+def accepted(figures: Figures) -> _Counts:
+    """Events by type, the most frequent first, and which of them came in whose terms."""
+    found: _Counts = []
+    for type, number in _sorted(figures.types):
+        origins = {key: count for key, count in figures.origins.items() if key.startswith(f"{type} ")}
+        found.append((type, number))
+        found += [(f"{type} from {key.removeprefix(f'{type} ')}", count) for key, count in _sorted(origins)]
+    return found
+
+
+def delivered(figures: Figures) -> _Counts:
+    """Events by subscription, and in whose terms they are delivered if not in root's."""
+    terms = figures.terms
+    return [
+        (f"{name} in {terms[name]}" if name in terms else name, number)
+        for name, number in _sorted(figures.subscriptions)
     ]
 
 

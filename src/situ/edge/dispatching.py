@@ -46,6 +46,8 @@ class Counts:
     """Events sent to volatile subscriptions, by subscription."""
     dead: Counter[str] = field(default_factory=Counter)
     """Dead letters, by code."""
+    origins: Counter[str] = field(default_factory=Counter)
+    """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
     originals: Counter[str] = field(default_factory=Counter)
     """Events that those of their own context got as they were sent, by context."""
 

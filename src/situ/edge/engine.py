@@ -28,7 +28,7 @@ from situ.edge.stamp import stamp
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_rows
 from situ.event.message import EventKey, Message, message_id, split_lines
-from situ.event.row import Bad, Row
+from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
@@ -60,7 +60,7 @@ class EdgeEngine:
         self._router = router
         self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
         self._dispatcher = Dispatcher(bus, self._cursor)
-        self._tables = EdgeTables(folder or Path())
+        self._tables = EdgeTables(bus, folder or Path())
         self._plan: Plan | None = None
         self._next: Plan | None = None
         """What is to be adopted, and waits for its tables."""
@@ -205,6 +205,7 @@ class EdgeEngine:
             return
         self._cursor.reach(last.client, last.incarnation, last.seq)
         self.counts.types.update(row.type for row in rows)
+        self.counts.origins.update(origins_of(rows))
         await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
 
     async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> None:

@@ -7,7 +7,7 @@ that is wrong with it. Times are microseconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +17,7 @@ from situ.errors import Problem
 Error = tuple[str, str, str, str]
 """Code, path in the data, message, hint."""
 
+_ROOT = "root"
 
 OUTBOUND = "interpret-out"
 """The stage in which events fail that are in the log and cannot be put in the terms of somebody who wants them."""
@@ -80,7 +81,13 @@ class Origin:
     seq: int
     received: int
     pos: int
-    context: str = "root"
+    context: str = _ROOT
+
+
+def origins_of(rows: Sequence[Row]) -> Iterator[str]:
+    """Of each row of a message in other terms than root's `TYPE CONTEXT`: what it is now, and who sent it so."""
+    context, _, _ = rows[0].context.partition("@")  # all are of one client
+    return iter(()) if context == _ROOT else (f"{row.type} {context}" for row in rows)
 
 
 def errors_of(problems: Iterable[Problem]) -> tuple[Error, ...]:

@@ -6,10 +6,11 @@ subscriptions that are gone keep their names until the run ends, so that sums ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from situ.deployment import Deployment
 from situ.host.engines import Counts
+from situ.interpretation.model import ROOT
 from situ.subscription import Subscription
 from situ.subscription.targets import group_of
 
@@ -21,6 +22,7 @@ class Delivered:
         self._version = 0
         self._groups: dict[str, str] = {}
         self._known: dict[str, Subscription] = {}
+        self._terms: dict[str, str] = {}
 
     def learn(self, deployment: Deployment) -> None:
         """Durable subscriptions as this deployment declares them; only what changed is worked out."""
@@ -28,6 +30,10 @@ class Delivered:
             return
         self._version = deployment.version
         for id, subscription in deployment.subscriptions.items():
+            if subscription.context != ROOT:
+                self._terms[id] = subscription.context
+            else:
+                self._terms.pop(id, None)
             if subscription.durable and self._known.get(id) != subscription:
                 self._known[id] = subscription
                 self._groups[id] = group_of(subscription)
@@ -36,3 +42,7 @@ class Delivered:
         """Events delivered, by subscription; those that got none are left out."""
         durable = {id: counts.groups[group] for id, group in self._groups.items() if counts.groups.get(group)}
         return {**durable, **counts.live}
+
+    def terms(self, subscriptions: Iterable[str]) -> Mapping[str, str]:
+        """The contexts of those of the subscriptions that are not in root's terms."""
+        return {id: self._terms[id] for id in subscriptions if id in self._terms}

@@ -36,6 +36,10 @@ class Counts(Protocol):
         """Dead letters, by code."""
 
     @property
+    def origins(self) -> Mapping[str, int]:
+        """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
+
+    @property
     def originals(self) -> Mapping[str, int]:
         """Events that those of their own context got as they were sent, by context."""
 

@@ -48,6 +48,10 @@ class Figures:
     """Events delivered, by subscription."""
     codes: Mapping[str, int] = field(default_factory=dict)
     """Dead letters, by code."""
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """The contexts of those of the subscriptions that are in other terms than root's."""
     originals: Mapping[str, int] = field(default_factory=dict)
     """Events that those of their own context got as they were sent, by context."""
     memory: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +66,15 @@ class Figures:
 
     def encode(self) -> bytes:
         """For the bus: of long lists only the names with the highest counts."""
-        short = replace(self, types=_highest(self.types), subscriptions=_highest(self.subscriptions))
+        subscriptions = _highest(self.subscriptions)
+        terms = {name: context for name, context in self.terms.items() if name in subscriptions}
+        short = replace(
+            self,
+            types=_highest(self.types),
+            origins=_highest(self.origins),
+            subscriptions=subscriptions,
+            terms=terms,
+        )
         return json.dumps(short.as_json(), separators=(",", ":")).encode()
 
 

@@ -77,6 +77,8 @@ class Pulse:
             types=dict(counts.types),
             subscriptions=subscriptions,
             codes=dict(counts.dead),
+            origins=dict(counts.origins),
+            terms=self._delivered.terms(subscriptions),
             originals=dict(counts.originals),
             memory=await asyncio.to_thread(memory),
         )

@@ -23,6 +23,8 @@ class Counts(msgspec.Struct):
     """Events sent to clients at once, by client and subscription."""
     dead: dict[str, int] = msgspec.field(default_factory=dict)
     """Dead letters, by code."""
+    origins: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events taken in that came in other terms than root's, as `TYPE CONTEXT`."""
     originals: dict[str, int] = msgspec.field(default_factory=dict)
     """Events that those of their own context got as they were sent, by context."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
@@ -47,6 +49,7 @@ class Totals:
         self.groups: Counter[str] = Counter()
         self.live: Counter[str] = Counter()
         self.dead: Counter[str] = Counter()
+        self.origins: Counter[str] = Counter()
         self.originals: Counter[str] = Counter()
 
     def add(self, counts: Iterable[Counts]) -> None:
@@ -55,8 +58,9 @@ class Totals:
             self.groups.update(each.groups)
             self.live.update(each.live)
             self.dead.update(each.dead)
+            self.origins.update(each.origins)
             self.originals.update(each.originals)
 
     def as_json(self) -> dict[str, Any]:
-        names = ("types", "groups", "live", "dead", "originals")
+        names = ("types", "groups", "live", "dead", "origins", "originals")
         return {name: dict(sorted(getattr(self, name).items())) for name in names}

@@ -17,7 +17,7 @@ from situ.bus.packing import pack_dead
 from situ.deployment.plan import Plan
 from situ.event.lines import dead_letter, decode_line, encode_rows
 from situ.event.message import Message
-from situ.event.row import Bad, Row
+from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
 from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
@@ -81,6 +81,7 @@ class Dispatch:
         self._groups: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
         self._dead: Counter[str] = Counter()
+        self._origins: Counter[str] = Counter()
         self._originals: Counter[str] = Counter()
         self._highest: dict[str, tuple[int, int]] = {}
 
@@ -112,6 +113,7 @@ class Dispatch:
             groups=dict(self._groups),
             live=dict(self._live),
             dead=dict(self._dead),
+            origins=dict(self._origins),
             originals=dict(self._originals),
             highest=self._highest,
         )
@@ -125,6 +127,7 @@ class Dispatch:
         if good:
             lines = encode_rows(good)
             self._types.update(row.type for row in good)
+            self._origins.update(origins_of(good))
             yield root_message(good, lines, self._plan)
             yield from self._deliver(good, lines)
 
