@@ -1304,7 +1304,7 @@ WILL_NOT_BE_EXECUTED = _define(
     "INT418",
     "function that will not be executed",
     "Events of type `{type}` will be dead letters in the context `{context}`: `{function}` {what}.",
-    "Engines of this release evaluate expressions only: write the function as an expression.",
+    "Only deliveries can wait for what is not remembered yet: say `missing: error` or `missing: null`.",
     severity=Severity.WARNING,
     type=str,
     context=str,
@@ -1563,7 +1563,7 @@ NOT_EXECUTED = _define(
     "INT711",
     "function that is not executed",
     "`{type}` cannot be converted in the context `{context}`: `{function}` {what}.",
-    "Engines of this release evaluate expressions only: write the function as an expression.",
+    "Only deliveries can wait for what is not remembered yet: say `missing: error` or `missing: null`.",
     type=str,
     context=str,
     function=str,
@@ -1611,6 +1611,18 @@ NO_ROW = _define(
 )
 REQUIRED_MISSING = _define(
     "INT707",
+NO_REFERENCE = _define(
+    "INT706",
+    "nothing remembered",
+    "`{path}` cannot be converted: `{function}` remembers nothing for it as `{name}`{waited}.",
+    "Have `{event}` published before it, or say `missing: null` or `missing: hold 5 s`; the context is `{context}`.",
+    path=str,
+    function=str,
+    name=str,
+    waited=str,
+    event=str,
+    context=str,
+)
     "required attribute missing",
     "`{path}` of type `{type}` is missing or null.",
     "Send it, or declare it `optional` or with a default.",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from situ.deployment.memory import Held
 from situ.event.row import Row
 from situ.expr.emit_python import compile_test
 from situ.expr.runtime import FAILURES
@@ -38,8 +39,8 @@ class Decision:
         )
 
     def wants(self, row: Row) -> bool | None:
-        """Whether it lets the event through; None if that cannot be told, because a function fails."""
+        """Whether it lets the event through; None if that cannot be told, because a function fails or waits."""
         try:
             return bool(self._test(read_envelope(row), self._read(row.data)))
-        except FAILURES:
+        except (*FAILURES, Held):
             return None

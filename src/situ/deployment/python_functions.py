@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from situ.deployment.memory import Held
 from situ.expr.runtime import FAILURES
 from situ.interpretation.arrow_values import Unfit, example, from_array, to_array
 from situ.interpretation.calls import External
@@ -82,7 +83,7 @@ class PythonFunctions:
         self._looking = True
         try:
             for each in work:
-                with suppress(*FAILURES):
+                with suppress(*FAILURES, Held):
                     each()
         finally:
             self._looking = False

@@ -1,4 +1,4 @@
-"""Rows of tables and results of Python where an expression reads them: found by functions that the host gives.
+"""Rows of tables, references and results of Python where an expression reads them: found by functions of the host.
 
 In a transformation each of them is a variable. An engine that joins tables binds it; one that holds them in memory puts
 a call in its place, here, with the keys or the value as they are known there, inside of lists as well.
@@ -14,12 +14,12 @@ from situ.expr.overload import Overload
 from situ.expr.tree import Apply, Field, Literal, MakeStruct, Node, Read, rebuild
 from situ.interpretation.bodies import EVENT
 from situ.interpretation.calls import External
-from situ.interpretation.model import Lookup
+from situ.interpretation.model import Lookup, State
 from situ.types.model import TIMESTAMP, Attribute, Struct, plain
 from situ.types.scalars import read_timestamp
 
 Find = Callable[..., Any]
-"""The row for the values of the keys, in their order; one more value where the table has several as time goes by: the
+"""The row for the values of the keys, in their order; one more value where there are several as time goes by: the
 instant that is meant. Or what a function of Python gives for a value; one that is called for nulls gets it as the
 attribute ``value`` of a struct, which is never null."""
 
@@ -55,6 +55,8 @@ def _call(external: External, find: Find) -> Apply:
     keys = [key for _, key in external.keys] if of is not None else [_argument(external)]
     if isinstance(of, Lookup) and of.as_of:
         keys.append(_time(function.time))
+    elif isinstance(of, State):
+        keys.append(_time("event"))
 
     def python(texts: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
         return f"{bind(find)}({', '.join(texts)})"

@@ -1,0 +1,196 @@
+"""Deliveries that wait for what is not remembered yet, and those that wait behind them.
+
+What comes from one producer stays in its order for everybody in a context: while one event of it waits there, so do all
+that follow it. Nobody else waits. Each attempt is a conversion like any other; when an event has waited long enough,
+that fails, and it is a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from situ.deployment.memory import Memory
+from situ.deployment.plan import Plan
+from situ.deployment.wording import Worded, context_of
+from situ.event.lines import decode_line
+from situ.event.row import Row
+from situ.subscription.routing import Routed, Routing
+
+MOST = 10_000
+"""Events that wait at a time; beyond that the one that has waited for longest is decided at once."""
+
+
+@dataclass(slots=True)
+class Tag:
+    """A message, for whoever has to know when all of it is delivered."""
+
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    row: Row
+    line: bytes
+    until: datetime | None
+    tag: Tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Deliveries that are to be made now."""
+
+    rows: Sequence[Row]
+    worded: Worded
+
+
+@dataclass(slots=True)
+class Holding:
+    """What waits in one engine, for the conversions that ask ``memory``."""
+
+    memory: Memory
+    _queues: dict[tuple[str, str], deque[_Waiting]] = field(default_factory=dict)
+    _tried: tuple[int, datetime | None] = (0, None)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def word(self, rows: Sequence[Row], lines: Sequence[bytes], plan: Plan, tag: Tag | None = None) -> Iterator[Said]:
+        """What is delivered now that these events have come: of them, and before that of those that have waited."""
+        tag = tag or Tag()
+        self.memory.note(rows)
+        yield from self._released(plan)
+        routed = self._in_turn(rows, lines, plan.routing.route(rows), plan.routing, tag)
+        worded = plan.interpretation.worded(rows, lines, routed, plan.routing)
+        yield Said(rows=rows, worded=self._without_held(rows, lines, worded, plan.routing, tag))
+        while len(self) > MOST:
+            yield from self._forced(plan)
+
+    def _in_turn(
+        self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed, routing: Routing, tag: Tag
+    ) -> Routed:
+        """Without deliveries for which others of the same producer wait: those get in line."""
+        if not self._queues:
+            return routed
+        behind: dict[tuple[int, str], None] = {}
+        kept = Routed()
+        for index, group in routed.durable:
+            context = routing.groups[group].context
+            if (context, rows[index].client) in self._queues:
+                behind[index, context] = None
+            else:
+                kept.durable.append((index, group))
+        for index, client, names in routed.live:
+            own = []
+            for name in names.split(","):
+                context = routing.subscriptions[f"{client}/{name}"].context
+                if (context, rows[index].client) in self._queues:
+                    behind[index, context] = None
+                else:
+                    own.append(name)
+            if own:
+                kept.live.append((index, client, ",".join(own)))
+        for index, context in sorted(behind):
+            self._wait(context, rows[index], lines[index], None, tag)
+        return kept
+
+    def _without_held(
+        self, rows: Sequence[Row], lines: Sequence[bytes], worded: Worded, routing: Routing, tag: Tag
+    ) -> Worded:
+        """What was made, but for what has to wait and, in the same context, what comes after it."""
+        if not worded.held:
+            return worded
+        until = {(index, context): time for index, context, time in worded.held}
+        first: dict[str, int] = {}
+        for index, context, _ in worded.held:
+            first[context] = min(index, first.get(context, index))
+        waiting = set(until)
+        durable, live = [], []
+        for each in worded.durable:
+            context = routing.groups[each[1]].context
+            if each[0] > first.get(context, len(rows)):
+                waiting.add((each[0], context))
+            else:
+                durable.append(each)
+        for one in worded.live:
+            context = context_of(one[1], one[2], routing)
+            if one[0] > first.get(context, len(rows)):
+                waiting.add((one[0], context))
+            else:
+                live.append(one)
+        for index, context in sorted(waiting):
+            self._wait(context, rows[index], lines[index], until.get((index, context)), tag)
+        return replace(worded, durable=durable, live=live, held=())
+
+    def _wait(self, context: str, row: Row, line: bytes, until: datetime | None, tag: Tag) -> None:
+        self._queues.setdefault((context, row.client), deque()).append(_Waiting(row, line, until, tag))
+        tag.waiting += 1
+        self._tried = (-1, None)
+
+    # ── letting go ──
+
+    def _released(self, plan: Plan) -> Iterator[Said]:
+        """What need not wait any longer. It is tried only if something is new, or somebody's time is up."""
+        noted, until = self._tried
+        if not self._queues or (noted == self.memory.noted and (until is None or self.memory.latest < until)):
+            return
+        for key in list(self._queues):
+            while (said := self._attempt(key, plan)) is not None:
+                yield said
+        heads = [queue[0].until for queue in self._queues.values()]
+        self._tried = (self.memory.noted, min((each for each in heads if each is not None), default=None))
+
+    def _forced(self, plan: Plan) -> Iterator[Said]:
+        self.memory.holds = False
+        try:
+            said = self._attempt(next(iter(self._queues)), plan)
+        finally:
+            self.memory.holds = True
+        if said is not None:
+            yield said
+
+    def _attempt(self, key: tuple[str, str], plan: Plan) -> Said | None:
+        """The first of a queue, if it can be delivered, or is found to be a dead letter."""
+        queue = self._queues.get(key)
+        if not queue:
+            return None
+        first = queue[0]
+        rows, routing = [first.row], plan.routing
+        routed = _only(key[0], routing.route(rows), routing)
+        worded = plan.interpretation.worded(rows, [first.line], routed, routing)
+        if worded.held:
+            first.until = worded.held[0][2]
+            return None
+        queue.popleft()
+        if not queue:
+            del self._queues[key]
+        first.tag.waiting -= 1
+        return Said(rows=rows, worded=worded)
+
+    # ── kept somewhere ──
+
+    def as_json(self) -> list[Any]:
+        return [
+            [context, [[each.line.decode(), each.row.pos] for each in queue]]
+            for (context, _), queue in self._queues.items()
+        ]
+
+    def restore(self, value: Sequence[Any]) -> None:
+        """Go on with what was written down."""
+        self._queues.clear()
+        for context, kept in value:
+            for line, pos in kept:
+                self._wait(context, decode_line(line.encode(), pos=pos), line.encode(), None, Tag())
+
+
+def _only(context: str, routed: Routed, routing: Routing) -> Routed:
+    """The deliveries in one context."""
+    found = Routed([each for each in routed.durable if routing.groups[each[1]].context == context])
+    for index, client, names in routed.live:
+        own = [name for name in names.split(",") if routing.subscriptions[f"{client}/{name}"].context == context]
+        if own:
+            found.live.append((index, client, ",".join(own)))
+    return found

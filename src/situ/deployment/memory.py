@@ -1,0 +1,205 @@
+"""What conversions remember of other events: references, by what a function declares as its ``state``.
+
+Root events are noted as they pass; conversions ask by key and time. Functions that declare the same share what is
+remembered, in whatever context they are. What a root event says is read here; what is kept how long is
+:mod:`situ.interpretation.references`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from situ.event.instants import instant_at
+from situ.event.row import Row
+from situ.expr.emit_python import compile_value
+from situ.expr.runtime import FAILURES
+from situ.expr.tree import Node, Read, walk
+from situ.interpretation.bodies import DATA, check_over
+from situ.interpretation.calls import External
+from situ.interpretation.model import Conversion, Expression, Missing, State
+from situ.interpretation.references import References
+from situ.interpretation.rows import Find
+from situ.interpretation.transformation import Transformation
+from situ.subscription.reading import data_reader
+from situ.types.decode import decoder
+from situ.types.encode import encoder
+from situ.types.model import is_subtype
+from situ.types.table import Types
+
+_encode = msgspec.json.Encoder().encode
+_FIRST = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Held(Exception):
+    """A conversion waits for a reference, until events of this time have come."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"waits for a reference until {until}")
+        self.until = until
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """How references of one state are read from root events."""
+
+    state: State
+    references: References
+    read: Callable[[bytes], Any]
+    key: Callable[[Any], Any]
+    keep: tuple[tuple[str, Callable[[Any], Any]], ...]
+
+    @classmethod
+    def of(cls, state: State, function: Conversion, types: Types) -> _Reading:
+        scope = replace(function.scope, types=types)
+
+        def node(expression: Expression) -> Node:
+            found = check_over(expression, state.event, scope).node
+            assert found is not None  # what does not type is not deployed
+            return found
+
+        nodes = [node(each) for each in (state.key, *(expression for _, expression in state.keep))]
+        paths = [part.path for each in nodes for part in walk(each) if isinstance(part, Read) and part.variable == DATA]
+        names = frozenset(path[0] for path in paths) if all(paths) else None
+        key, *kept = (compile_value(each, (DATA,)).call for each in nodes)
+        return cls(
+            state=state,
+            references=References(history=state.history, ttl=state.ttl, most=state.max_keys),
+            read=data_reader(state.event, names),
+            key=key,
+            keep=tuple((name, call) for (name, _), call in zip(state.keep, kept, strict=True)),
+        )
+
+    def note(self, row: Row) -> None:
+        try:
+            data = self.read(row.data)
+            key = self.key(data)
+            kept = {name: value for name, call in self.keep if (value := call(data)) is not None}
+        except FAILURES:
+            return  # of this event nothing can be said
+        if key is not None:
+            self.references.add(_key(key), instant_at(row.time), kept)
+
+    def as_json(self) -> dict[str, Any]:
+        write, references = encoder(self.state.row), self.references
+        return {
+            "latest": references.latest.isoformat() if references.latest is not None else None,
+            "evicted": references.evicted,
+            "kept": [[key, time.isoformat(), write(row)] for key, time, row in references],
+        }
+
+    def restore(self, value: Mapping[str, Any]) -> None:
+        read, references = decoder(self.state.row), self.references
+        for key, time, row in value["kept"]:
+            references.add(key, datetime.fromisoformat(time), read(row).value)
+        references.latest = datetime.fromisoformat(value["latest"]) if value["latest"] is not None else None
+        references.evicted = value["evicted"]
+
+
+class Memory:
+    """Everything that the conversions of a zone remember. ``holds``: conversions that may wait do."""
+
+    def __init__(self, *, holds: bool = False) -> None:
+        self.latest = _FIRST
+        """The latest time of any event that was noted."""
+        self.holds = holds
+        self.noted = 0
+        """How many references have come."""
+        self._readings: dict[State, _Reading] = {}
+        self._by_type: dict[str, tuple[_Reading, ...]] = {}
+        self._types: Types | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that could be remembered."""
+        return not self._readings
+
+    @property
+    def span(self) -> timedelta:
+        """How far back what is remembered may reach."""
+        return max((state.ttl for state in self._readings), default=timedelta())
+
+    @property
+    def evicted(self) -> int:
+        """Keys that had to go because there were too many."""
+        return sum(each.references.evicted for each in self._readings.values())
+
+    def use(self, ways: Iterable[Transformation], types: Types) -> None:
+        """Remember what these transformations ask for, and go on with what was remembered before."""
+        for way in ways:
+            for external in way.externals.values():
+                if isinstance(external.of, State) and _shared(external.of) not in self._readings:
+                    state = _shared(external.of)
+                    self._readings[state] = _Reading.of(state, external.function, types)
+        self._types = types
+        self._by_type = {}
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Root events that have come, in their order."""
+        for row in rows:
+            time = instant_at(row.time)
+            if time > self.latest:
+                self.latest = time
+            readings = self._by_type.get(row.type)
+            if readings is None:
+                readings = self._by_type[row.type] = self._readings_of(row.type)
+            for each in readings:
+                each.note(row)
+                self.noted += 1
+
+    def finders(self, way: Transformation) -> dict[str, Find]:
+        """How what a transformation remembers is found, by the names of its variables."""
+        return {name: self._finder(each) for name, each in way.externals.items() if isinstance(each.of, State)}
+
+    def _finder(self, external: External) -> Find:
+        assert isinstance(external.of, State)
+        state, function = _shared(external.of), external.function
+
+        def find(key: Any, time: datetime) -> Mapping[str, Any] | None:
+            reading = self._readings.get(state)
+            found = None if reading is None else reading.references.find(_key(key), time)
+            if found is None and self.holds and function.missing is Missing.HOLD and self.latest < time + function.hold:
+                raise Held(time + function.hold)
+            return found
+
+        return find
+
+    def _readings_of(self, type: str) -> tuple[_Reading, ...]:
+        event = self._types.event(type) if self._types is not None else None
+        if event is None:
+            return ()
+        return tuple(each for state, each in self._readings.items() if is_subtype(event, state.event))
+
+    # ── kept somewhere ──
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values, from which :meth:`restore` goes on where this was."""
+        return {
+            "latest": self.latest.isoformat(),
+            "states": {_name(state): each.as_json() for state, each in self._readings.items()},
+        }
+
+    def restore(self, value: Mapping[str, Any]) -> None:
+        """Go on with what was written down, of all that is remembered here."""
+        self.latest = datetime.fromisoformat(value["latest"])
+        for state, reading in self._readings.items():
+            if (kept := value["states"].get(_name(state))) is not None:
+                reading.restore(kept)
+
+
+def _shared(state: State) -> State:
+    return replace(state, name="")
+
+
+def _name(state: State) -> str:
+    kept = ", ".join(f"{name}={each.text}" for name, each in state.keep)
+    return f"{state.event.name} by {state.key.text}: {kept} {state.ttl} {state.history} {state.max_keys}"
+
+
+def _key(value: Any) -> str:
+    """The text of a key; numbers that are equal have the same."""
+    return _encode(int(value) if isinstance(value, float) and value.is_integer() else value).decode()
