@@ -1020,7 +1020,7 @@ STATE_UNBOUNDED = _define(
 CODE_FROM_CLIENT = _define(
     "INT411",
     "code from a client",
-    "`{name}` is a Python function: clients declare functions as expressions.",
+    "`{name}` is more than an expression: clients declare functions as expressions, without code, tables or memory.",
     "Write it as one, as in `conv_function('mi', 'km', expr='value * 1.609344')`.",
     name=str,
 )
@@ -1096,10 +1096,12 @@ CONTEXT_IN_USE = _define(
     "INT504",
     "context in use",
     "The context `{name}` cannot be changed like this, because it is in use ({users}): {outcome}.",
+    "Have those who want what is new use `{fork}`.",
     "{remedy}",
     name=str,
     users=str,
     outcome=str,
+    fork=str,
     remedy=str,
 )
 RULE_KEPT = _define(
@@ -1609,8 +1611,6 @@ NO_ROW = _define(
     name=str,
     context=str,
 )
-REQUIRED_MISSING = _define(
-    "INT707",
 NO_REFERENCE = _define(
     "INT706",
     "nothing remembered",
@@ -1623,6 +1623,8 @@ NO_REFERENCE = _define(
     event=str,
     context=str,
 )
+REQUIRED_MISSING = _define(
+    "INT707",
     "required attribute missing",
     "`{path}` of type `{type}` is missing or null.",
     "Send it, or declare it `optional` or with a default.",

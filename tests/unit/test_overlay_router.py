@@ -13,6 +13,8 @@ from situ.overlay.effects import (
     Answer,
     Declare,
     Declared,
+    Define,
+    Defined,
     Deployed,
     Effect,
     Garbled,
@@ -39,7 +41,9 @@ from situ.overlay.messages import (
     Closed,
     Connect,
     ConnectAck,
+    ContextAck,
     Dead,
+    DefineContext,
     Describe,
     Disconnect,
     FromClient,
@@ -52,16 +56,18 @@ from situ.overlay.messages import (
     Nack,
     Publish,
     PublishAck,
+    Said,
     SubAck,
     Subscribe,
     Terms,
     Unadvertise,
     Unsubscribe,
+    UseContext,
     Wanted,
 )
 from situ.overlay.router import step
 from situ.overlay.state import State
-from situ.subscription.model import Advertisement, Subscription
+from situ.subscription.model import Advertisement, Client, Subscription
 
 SESSION = 7
 PUMP = Advertisement(client="pump", name="flow", type="Flow")
@@ -258,7 +264,7 @@ def test_full_list_of_what_stands_changes_nothing_and_says_what_there_is() -> No
     machine.do(declared)
     machine.say(Connect(incarnation=50))
     effects = machine.say(FullList(ads={"flow": "Flow"}))
-    wanted = Wanted(types=("Level",), filter="level > 5", durable=True)
+    wanted = Wanted(types=("Level",), filter="level > 5", durable=True, context="root")
     assert effects == (
         Answer(ticket=10_002, message=FullListAck(version=2, ads={"flow": "Flow"}, subs={"board": wanted})),
         Send(client="pump", message=AdAck(ad="flow", state="accepted", version=2)),
@@ -601,7 +607,82 @@ def test_a_refusal_of_something_listed_is_told(machine: Machine) -> None:
 
 def test_questions_are_passed_on(machine: Machine) -> None:
     asked = Describe(req=1, types=("Level",))
-    assert machine.say(asked) == (Look(ticket=10_003, message=asked),)
+    assert machine.say(asked) == (Look(ticket=10_003, message=asked, client="pump"),)
+
+
+def going_over(machine: Machine, context: str, *, kept: tuple[str, ...] = ()) -> ContextAck:
+    declare = the(Declare, machine.say(UseContext(req=9, context=context)))
+    assert isinstance(declare, Declare)
+    assert declare.what == Client(name="pump", context=context)
+    message = answered(machine.do(Declared(ticket=declare.ticket, version=5, kept=kept)))
+    assert isinstance(message, ContextAck)
+    return message
+
+
+def test_what_a_client_declared_goes_over_with_it(machine: Machine) -> None:
+    for what in (PUMP, LIVE):
+        machine.state.owned.setdefault("pump", {})[type(what), what.name] = what
+    told = going_over(machine, "us")
+    assert (told.context, told.state, told.version, told.gone) == ("us", "accepted", 5, ("flow",))
+    owned = machine.state.owned["pump"]
+    assert owned[Subscription, "live"] == replace(LIVE, context="us")
+    assert (Advertisement, "flow") not in owned
+    sent = machine.do(Adopted(version=5))
+    assert Send(client="pump", message=ContextAck(req=9, context="us", state="installed", version=5)) in sent
+    assert answered(machine.say(UseContext(req=10, context="us"))) == ContextAck(
+        req=10, context="us", state="installed", version=5
+    )
+    subscribe = the(Declare, machine.say(Subscribe(req=11, sub="more", types=("Level",))))
+    assert isinstance(subscribe, Declare)
+    assert isinstance(subscribe.what, Subscription)
+    assert subscribe.what.context == "us"
+    other = the(Declare, machine.say(Subscribe(req=12, sub="other", types=("Level",), context="eu")))
+    assert isinstance(other, Declare)
+    assert isinstance(other.what, Subscription)
+    assert other.what.context == "eu"
+
+
+def test_whoever_leaves_leaves_the_context(machine: Machine) -> None:
+    going_over(machine, "us")
+    withdrawn = the(Withdraw, machine.say(Disconnect()))
+    assert isinstance(withdrawn, Withdraw)
+    assert withdrawn.what == (Client(name="pump", context="us"),)
+    machine.connect()
+    machine.do(
+        Deployed(version=6, advertisements={}, subscriptions={}, contexts={"pump": "us"}, terms=Terms()),
+    )
+    declared = the(Declare, machine.say(UseContext(req=1, context="us")))
+    assert isinstance(declared, Declare), "it is still deployed, but not for long"
+
+
+def test_a_context_that_cannot_be_is_refused_and_changes_nothing(machine: Machine) -> None:
+    declare = the(Declare, machine.say(UseContext(req=9, context="uss")))
+    assert isinstance(declare, Declare)
+    nack = refusal(machine.do(Refused(ticket=declare.ticket, code="INT501", message="No.", hint="Yes.")))
+    assert (nack.of, nack.req, nack.code) == ("UseContext", 9, "INT501")
+    assert machine.state.owned == {}
+
+
+def test_full_lists_name_the_context_before_what_is_in_it(machine: Machine) -> None:
+    machine.say(Connect(incarnation=50))
+    wanted = Wanted(types=("Level",))
+    effects = machine.say(FullList(context="us", ads={"flow": "Flow"}, subs={"live": wanted}))
+    declared = [each.what for each in effects if isinstance(each, Declare)]
+    assert declared == [Client(name="pump", context="us"), PUMP, replace(LIVE, context="us")]
+
+
+def test_contexts_are_defined(machine: Machine) -> None:
+    define = the(Define, machine.say(DefineContext(req=3, context="us", text="context: us")))
+    assert isinstance(define, Define)
+    assert define == Define(ticket=define.ticket, client="pump", context="us", text="context: us")
+    said = (Said(code="INT504", message="In use."),)
+    message = answered(machine.do(Defined(ticket=define.ticket, context="us.v2", version=4, said=said)))
+    assert message == ContextAck(req=3, context="us.v2", state="accepted", version=4, said=said)
+    define = the(Define, machine.say(DefineContext(req=4, context="us", text="context: {}")))
+    assert isinstance(define, Define)
+    nack = refusal(machine.do(Refused(ticket=define.ticket, code="P105", message="No.", hint="Yes.")))
+    assert (nack.of, nack.req, nack.code) == ("DefineContext", 4, "P105")
+    assert machine.state.defining == {}
 
 
 def test_history_is_of_a_subscription_of_the_client(machine: Machine) -> None:

@@ -21,6 +21,7 @@ from situ.edge.declared import Advertisement, Callback, Listener, Registration
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.edge.sending import Receipt
+from situ.edge.speaking import DefinedContext
 from situ.edge.status import Status
 from situ.overlay.messages import Description
 
@@ -182,6 +183,12 @@ class BlockingNode:
 
     def remove_listener(self, listener: Listener) -> None:
         self._loop.call(self._node.remove_listener(listener))
+
+    def use_context(self, id: str) -> None:
+        self._loop.call(self._node.use_context(id))
+
+    def define_context(self, id: str, definition: object) -> DefinedContext:
+        return self._loop.call(self._node.define_context(id, definition))
 
     def status(self) -> Status:
         return self._loop.call(self._node.status())

@@ -11,7 +11,7 @@ from pathlib import Path
 from situ.bus.address import Address, resolve_address
 from situ.bus.interface import Bus
 from situ.bus.nats import open_bus
-from situ.catalogue import NO_PROJECT, NO_RIGHT, NOT_AVAILABLE
+from situ.catalogue import NO_PROJECT, NO_RIGHT
 from situ.documents import parse_yaml, substitute
 from situ.edge.client_files import ClientFiles, state_folder
 from situ.edge.node import Node
@@ -39,11 +39,10 @@ async def connect(
 ) -> AsyncIterator[Node]:
     """Connect as a client of a project, found by its folder or by the ``servers`` of its bus.
 
+    ``context`` is the one in whose terms the client speaks and hears, if the project does not say that already.
     ``timeout`` is how long the first connection may take, ``queue_timeout`` how long a publication waits for room among
     the ``queue_events`` that wait to be stored, both in seconds.
     """
-    if context is not None:
-        raise SituError(NOT_AVAILABLE(what="`context=`", remedy="Leave it out in this release."))
     if not NAME.fullmatch(client):
         reason = "a client's name has letters, digits and `-`, at most 64"
         raise SituError(NO_RIGHT(client=client, reason=reason))
@@ -56,6 +55,8 @@ async def connect(
         node = Node(opened, client, files, queue_timeout=queue_timeout, queue_events=queue_events)
         try:
             await node.open(timeout)
+            if context is not None:
+                await node.use_context(context)
             yield node
         finally:
             await node.close()

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
+from situ.catalogue import CONTEXT_IN_USE
 from situ.deployment import Deployment
+from situ.documents import parse_yaml
 from situ.errors import SituError
-from situ.overlay.effects import Declaration, Declare, Declared, Input, Refused, Withdraw
+from situ.overlay.effects import Declaration, Declare, Declared, Define, Defined, Input, Refused, Withdraw
+from situ.overlay.messages import Said
 from situ.registry import Registry
 from situ.registry.snapshots import publish_deployment
-from situ.subscription.model import Advertisement
+from situ.subscription.model import Advertisement, Client
 
 _log = logging.getLogger("situ.router")
 _TOGETHER = 0.02
@@ -77,6 +80,25 @@ class Declarations:
             else:
                 self._work.append(_Work(effect.ticket, what, withdraw=True))
                 self._some.set()
+
+    async def define(self, effect: Define) -> None:
+        """Have the registry take a context that a client defines."""
+        document = parse_yaml(effect.text, f"context {effect.context}")
+        try:
+            applied = await asyncio.to_thread(
+                self._registry.define, effect.context, document, who=effect.client, reason="defined by the client"
+            )
+        except SituError as error:
+            message = " ".join(problem.message for problem in error.problems)
+            hint = error.problems[0].hint
+            self._tell(Refused(ticket=effect.ticket, code=error.code, message=message, hint=hint))
+            return
+        self._made(applied.deployment)
+        await self._publish(applied.deployment)
+        said = tuple(Said(code=each.code.code, message=each.message, hint=each.hint) for each in applied.problems)
+        forks = [each.values["fork"] for each in applied.problems if each.code is CONTEXT_IN_USE]
+        name = next(iter(forks), effect.context)
+        self._tell(Defined(ticket=effect.ticket, context=name, version=applied.version, said=said))
 
     async def run(self) -> None:
         """For ever: take what has come together, and make it a version."""
@@ -146,4 +168,6 @@ class Declarations:
                     code = problem.code.code
                     self._tell(Refused(ticket=each.ticket, code=code, message=message, hint=problem.hint))
             elif each.ticket is not None:
-                self._tell(Declared(ticket=each.ticket, version=outcome.version))
+                ads = outcome.deployment.advertisements.values() if isinstance(each.what, Client) else ()
+                kept = tuple(ad.id for ad in ads if ad.client == each.what.client)
+                self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept))

@@ -78,6 +78,8 @@ class Registration:
     where: str = ""
     durable: bool = False
     mine: bool = True
+    context: str = ""
+    """Another one than the node's, in whose terms this is."""
     installing: Installing = field(default_factory=Installing, repr=False)
     buffer: Buffer = field(default_factory=Buffer, repr=False)
     consumer: Durable | None = field(default=None, repr=False)

@@ -25,9 +25,11 @@ def terms_of(settings: Settings) -> Terms:
     )
 
 
-def describe(deployment: Deployment, asked: Describe) -> DescribeAck:
-    """The types asked for, or all types of events; those that do not exist are left out."""
-    types = deployment.types
+def describe(deployment: Deployment, asked: Describe, client: str = "") -> DescribeAck:
+    """The types asked for, or all types of events, as the client knows them; those that do not exist are left out."""
+    known_as = deployment.clients.get(client)
+    context = None if known_as is None else deployment.contexts.get(known_as.context)
+    types = deployment.types if context is None else context.types
     found: dict[str, Description] = {}
     for name in asked.types or sorted(types.events):
         known = types.get(name)

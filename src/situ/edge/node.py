@@ -23,10 +23,11 @@ from situ.edge.naming import types_in
 from situ.edge.publishing import Publications
 from situ.edge.sending import Receipt, Sender
 from situ.edge.session import Session
+from situ.edge.speaking import DefinedContext, Speaking
 from situ.edge.status import Status, Subscribed
 from situ.edge.subscribing import Subscriptions
 from situ.errors import SituError
-from situ.overlay.messages import AdAck, Description, FromRouter, FullList, FullListAck, Nack, SubAck
+from situ.overlay.messages import AdAck, ContextAck, Description, FromRouter, FullList, FullListAck, Nack, SubAck
 
 _log = logging.getLogger("situ.client")
 _FLUSH_WITHIN = 10.0
@@ -45,6 +46,8 @@ class Node:
         )
         self._publications = Publications(session, sender, files)
         self._subscriptions = Subscriptions(bus, session, files)
+        self._speaking = Speaking(session)
+        self._turn = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -77,6 +80,32 @@ class Node:
         await self._sender.close()
         await self._session.close()
         self._files.close()
+
+    # ── contexts ──
+
+    async def use_context(self, id: str) -> None:
+        """Speak and hear in the terms of this context from here on.
+
+        What was published before is stored first, in the terms it was published in; what is published meanwhile waits.
+        Registrations go along; if one means nothing in the new context, that is refused and nothing changes. So do
+        advertisements, but for those of types that the new context does not have.
+        """
+        async with self._turn:
+            await self._sender.flush()
+            self._sender.suspend()
+            try:
+                self._publications.went_over(await self._speaking.use(id))
+            finally:
+                if self._session.ready:
+                    self._sender.resume()
+
+    async def define_context(self, id: str, definition: object) -> DefinedContext:
+        """Define a context, or change one that a client defined: by the text of a file, by a dictionary that says the
+        same, or by classes that are decorated with ``situ.context``.
+
+        If somebody uses the context and would notice the change, a fork of it has what is new: the answer names it.
+        """
+        return await self._speaking.define(id, definition)
 
     # ── publishing ──
 
@@ -138,8 +167,8 @@ class Node:
 
         ``durable`` names a subscription that outlives this node: what comes while nobody listens waits.
         """
-        _later(scopes=scopes, context=context)
-        registration = await self._subscriptions.register(types, where or "", durable, since)
+        _later(scopes=scopes)
+        registration = await self._subscriptions.register(types, where or "", durable, since, context or "")
         if wait:
             await registration.require(self._session.terms.install_timeout)
         return registration
@@ -262,7 +291,12 @@ class Node:
     # ── what the session tells ──
 
     def _full_list(self) -> FullList:
-        return FullList(acked=self._sender.stored, ads=self._publications.listed(), subs=self._subscriptions.listed())
+        return FullList(
+            acked=self._sender.stored,
+            ads=self._publications.listed(),
+            subs=self._subscriptions.listed(),
+            context=self._speaking.context,
+        )
 
     def _ready(self, known: FullListAck) -> None:
         self._publications.known(known.ads)
@@ -279,6 +313,8 @@ class Node:
             self._publications.told(message)
         elif isinstance(message, SubAck):
             self._subscriptions.told(message)
+        elif isinstance(message, ContextAck):
+            self._speaking.told(message)
         elif isinstance(message, Nack):
             _log.error("%s: %s was refused: %s %s", self.client, message.name, message.code, message.message)
 

@@ -173,6 +173,13 @@ class Publications:
 
     # ── types ──
 
+    def went_over(self, gone: tuple[str, ...]) -> None:
+        """Names mean something else in another context, and these advertisements nothing."""
+        for name in gone:
+            self.ads.pop(name, None)
+        self._types.clear()
+        self._ad_of.clear()
+
     async def describe(self, types: tuple[str, ...]) -> Mapping[str, Description]:
         answer = await self._session.ask(Describe(req=self._session.request(), types=types))
         assert isinstance(answer, DescribeAck)

@@ -44,6 +44,7 @@ from situ.overlay.effects import (
     Answer,
     Declaration,
     Declare,
+    Define,
     Deployed,
     Effect,
     Garbled,
@@ -200,6 +201,7 @@ class Router:
         tables: dict[str, Any] = {
             "advertisement": deployment.advertisements,
             "subscription": deployment.subscriptions,
+            "client": {name: each for name, each in deployment.clients.items() if each.context != ROOT},
         }
         return tuple(
             tables[each.kind][each.name]
@@ -252,6 +254,8 @@ class Router:
                 self._declarations.declare(effect)
             case Withdraw():
                 self._declarations.withdraw(effect)
+            case Define():
+                self._begin(self._declarations.define(effect))
             case Record():
                 await self._record(effect)
             case Look():
@@ -327,7 +331,7 @@ class Router:
         asked = effect.message
         answer: FromRouter
         if isinstance(asked, Describe):
-            answer = describe(self._deployment, asked)
+            answer = describe(self._deployment, asked, effect.client)
         else:
             assert effect.wanted is not None
             try:

@@ -48,27 +48,30 @@ class Subscriptions:
 
     # ── registering ──
 
-    async def register(self, types: tuple[str, ...], where: str, durable: str | None, since: Since) -> Registration:
+    async def register(
+        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, context: str = ""
+    ) -> Registration:
         """The registration, accepted; the same as before if it is asked for again."""
         types = tuple(sorted(set(types)))
         if durable is None:
             self._made_up += 1
             name = f"live-{self._session.number}-{self._made_up}"
-            return await self._register(name, types, where, since, durable=False)
+            return await self._register(name, types, where, since, context, durable=False)
         async with self._turns.setdefault(durable, asyncio.Lock()):
-            return await self._register(durable, types, where, since, durable=True)
+            return await self._register(durable, types, where, since, context, durable=True)
 
     async def _register(
-        self, name: str, types: tuple[str, ...], where: str, since: Since, *, durable: bool
+        self, name: str, types: tuple[str, ...], where: str, since: Since, context: str, *, durable: bool
     ) -> Registration:
         known, declared = self.registrations.get(name), self._known.get(name)
         if not types and declared is not None:
             types, where = declared.types, declared.filter
-        if known is not None and (known.types, known.where) == (types, where):
+        if known is not None and (known.types, known.where, known.context) == (types, where, context):
             return known
         made = known or Registration(self.client, name, types, where, durable)
         made.types, made.where, made.installing = types, where, Installing()
         made.mine = declared is None or (declared.types, declared.filter) != (types, where)
+        made.context = context or (declared.context if declared is not None and not made.mine else "")
         made.streaming = self.stream
         if since is not None:
             made.pages = self._pages(name, begins(since))
@@ -92,6 +95,7 @@ class Subscriptions:
             types=types,
             filter=registration.where,
             durable=registration.durable,
+            context=registration.context,
         )
         answer = await self._session.ask(message)
         assert isinstance(answer, SubAck)
@@ -206,7 +210,7 @@ class Subscriptions:
     def listed(self) -> dict[str, Wanted]:
         """What this node asks for itself."""
         return {
-            each.name: Wanted(types=each.types, filter=each.where, durable=each.durable)
+            each.name: Wanted(types=each.types, filter=each.where, durable=each.durable, context=each.context)
             for each in self.registrations.values()
             if each.mine
         }

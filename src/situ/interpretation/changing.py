@@ -229,7 +229,7 @@ def _set_back(
     if id == ROOT or not allowed.fork:
         outcome = "nothing was changed"
         remedy = "Put what is new in a context of its own below it, or have those who use it leave it first."
-        raise SituError(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, remedy=remedy))
+        raise SituError(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, fork="", remedy=remedy))
     name = fork_of(id, former.keys() | work.bodies.keys())
     try:
         made = fork(former[id], work.bodies[id], old.by_id[id], work.contexts.by_id[id])
@@ -241,13 +241,12 @@ def _set_back(
         reason = str(error) if isinstance(error, Unforkable) else error.problems[0].message.rstrip(".")
         outcome = f"it cannot be forked either, because {reason}"
         remedy = "Write a context of another name, and have those who use this one move there."
-        raise SituError(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, remedy=remedy)) from error
+        raise SituError(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, fork="", remedy=remedy)) from error
     outcome = f"it stays as it is, and `{name}` has what is new"
-    remedy = f"Have those who want it use `{name}`."
     work.bodies, work.contexts = bodies, contexts
     if same is None:
         work.forks.append(name)
-    work.refused.append(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, remedy=remedy))
+    work.refused.append(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, fork=name, remedy=""))
 
 
 def _replaced(old: Contexts, new: Contexts) -> str:

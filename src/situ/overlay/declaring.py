@@ -7,6 +7,7 @@ with that version (``installed``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from situ.overlay.effects import (
@@ -15,6 +16,7 @@ from situ.overlay.effects import (
     Declaration,
     Declare,
     Declared,
+    Defined,
     Deployed,
     Received,
     Refused,
@@ -24,6 +26,7 @@ from situ.overlay.effects import (
 from situ.overlay.messages import (
     Ack,
     AdAck,
+    ContextAck,
     FromRouter,
     FullListAck,
     Nack,
@@ -32,7 +35,7 @@ from situ.overlay.messages import (
 )
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
 from situ.overlay.state import Effects, Pending, State, next_ticket
-from situ.subscription.model import NAME, ROOT, Advertisement, Subscription
+from situ.subscription.model import NAME, ROOT, Advertisement, Client, Subscription
 
 ACCEPTED, INSTALLED = "accepted", "installed"
 
@@ -59,6 +62,48 @@ def stand(state: State, pending: Pending) -> FromRouter:
     if not any(_same(each[1].what, pending.what) for each in state.waiting):
         state.waiting.append((version, pending))
     return _acknowledged(pending, ACCEPTED, version)
+
+
+def use_context(state: State, given: Received, context: str, req: int) -> Effects:
+    """The client goes over to a context; what it declared goes with it."""
+    what = Client(name=given.client, context=context)
+    pending = Pending(given.client, what, verb_of(what), req, given.ticket)
+    if context_of(state, given.client) == context and not any(
+        _same(each.what, what) for each in state.declaring.values()
+    ):
+        yield Answer(ticket=given.ticket, message=stand(state, pending))
+        return
+    yield from declare(state, pending)
+
+
+def context_of(state: State, client: str) -> str:
+    """The context that a client is in: the one it went over to, or as it is deployed."""
+    own = state.owned.get(client, {}).get((Client, client))
+    if isinstance(own, Client):
+        return own.context
+    left = (Client, client) in state.withdrawing
+    return ROOT if state.deployed is None or left else state.deployed.contexts.get(client, ROOT)
+
+
+def _go_over(state: State, client: Client, kept: tuple[str, ...]) -> tuple[str, ...]:
+    """What a client declared in the terms of its context is now in those of another; gives what is no more."""
+    before = context_of(state, client.name)
+    gone: list[str] = []
+    for key, what in tuple(state.owned.get(client.name, {}).items()):
+        if isinstance(what, Subscription) and what.context == before:
+            state.owned[client.name][key] = replace(what, context=client.context)
+        elif isinstance(what, Advertisement) and what.id not in kept:
+            disown(state, what)
+            gone.append(what.name)
+    return tuple(gone)
+
+
+def defined(state: State, given: Defined, now: float) -> Effects:
+    pending = state.defining.pop(given.ticket, None)
+    if pending is not None:
+        word = INSTALLED if given.version <= state.adopted else ACCEPTED
+        message = ContextAck(req=pending.req, context=given.context, state=word, version=given.version, said=given.said)
+        yield Answer(ticket=pending.answer, message=message)
 
 
 def declare(state: State, pending: Pending) -> Effects:
@@ -90,9 +135,12 @@ def declared(state: State, given: Declared, now: float) -> Effects:
         if pending.answer is not None:
             yield Answer(ticket=pending.answer, message=Ack(req=pending.req))
         return
+    gone = _go_over(state, pending.what, given.kept) if isinstance(pending.what, Client) else ()
     own(state, pending.what)
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
+    if isinstance(message, ContextAck):
+        message = replace(message, gone=gone)
     if not installed:
         state.waiting.append((given.version, pending))
     if pending.answer is not None:
@@ -105,6 +153,10 @@ def declared(state: State, given: Declared, now: float) -> Effects:
 
 
 def refused(state: State, given: Refused, now: float) -> Effects:
+    if (defining := state.defining.pop(given.ticket, None)) is not None:
+        refusal = Nack(of="DefineContext", req=defining.req, code=given.code, message=given.message, hint=given.hint)
+        yield Answer(ticket=defining.answer, message=refusal)
+        return
     pending = state.declaring.pop(given.ticket, None)
     if pending is None:
         return
@@ -157,7 +209,7 @@ def known_of(state: State, client: str) -> FullListAck:
         version=deployed.version,
         ads={ad.name: ad.type for ad in ads if (Advertisement, ad.id) not in left},
         subs={
-            sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable)
+            sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable, context=sub.context)
             for sub in subs
             if (Subscription, sub.id) not in left
         },
@@ -169,30 +221,34 @@ def standing(state: State, what: Declaration) -> Declaration | None:
     own = state.owned.get(what.client, {}).get((type(what), what.name))
     if own is not None or state.deployed is None or (type(what), what.id) in state.withdrawing:
         return own
+    if isinstance(what, Client):
+        return Client(name=what.name, context=context_of(state, what.name))
     return table_of(state.deployed, type(what)).get(what.id)
 
 
 def subscription_of(state: State, client: str, name: str, wanted: Wanted) -> Subscription:
-    """What a client asks for, in the terms of the context it is in."""
+    """What a client asks for, in the terms of the context it names, or is in."""
     return Subscription(
         client=client,
         name=name,
         types=tuple(sorted(set(wanted.types))),
         where=wanted.filter,
         durable=wanted.durable,
-        context=ROOT if state.deployed is None else state.deployed.contexts.get(client, ROOT),
+        context=wanted.context or context_of(state, client),
     )
 
 
 def _acknowledged(pending: Pending, word: str, version: int, missing: tuple[str, ...] = ()) -> FromRouter:
     what = pending.what
+    if isinstance(what, Client):
+        return ContextAck(req=pending.req, context=what.context, state=word, version=version, missing=missing)
     if isinstance(what, Advertisement):
         return AdAck(req=pending.req, ad=what.name, state=word, version=version, missing=missing)
     return SubAck(req=pending.req, sub=what.name, state=word, version=version, missing=missing)
 
 
 def verb_of(what: Declaration) -> str:
-    return "Advertise" if isinstance(what, Advertisement) else "Subscribe"
+    return {Advertisement: "Advertise", Subscription: "Subscribe", Client: "UseContext"}[type(what)]
 
 
 def _same(one: Declaration, other: Declaration) -> bool:
@@ -217,6 +273,8 @@ def disown(state: State, what: Declaration) -> None:
 
 
 def table_of(deployed: Deployed, of: type) -> Mapping[str, Declaration]:
+    if of is Client:
+        return {name: Client(name=name, context=context) for name, context in deployed.contexts.items()}
     return deployed.advertisements if of is Advertisement else deployed.subscriptions
 
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from situ.event.message import EventKey
-from situ.overlay.messages import Dead, Describe, FromClient, FromRouter, History, Terms
-from situ.subscription.model import Advertisement, Subscription
+from situ.overlay.messages import Dead, Describe, FromClient, FromRouter, History, Said, Terms
+from situ.subscription.model import Advertisement, Client, Subscription
 
-Declaration = Advertisement | Subscription
+Declaration = Advertisement | Subscription | Client
+"""A client is one, too: the context that it is in."""
 
 # ── inputs ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -59,10 +60,24 @@ class StoreFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The registry took a declaration: it is part of this version."""
+    """The registry took a declaration: it is part of this version.
+
+    Of a client that went over to a context, ``kept`` are the ids of its advertisements that have a meaning there.
+    """
 
     ticket: int
     version: int
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defined:
+    """The registry took a definition: this context has it from that version on."""
+
+    ticket: int
+    context: str
+    version: int
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +125,9 @@ class Timer:
     name: str
 
 
-Input = Start | Received | Garbled | Stored | StoreFailed | Declared | Refused | Adopted | Deployed | Link | Timer
+Input = (
+    Start | Received | Garbled | Stored | StoreFailed | Declared | Defined | Refused | Adopted | Deployed | Link | Timer
+)
 
 # ── effects ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,6 +175,16 @@ class Withdraw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Define:
+    """Have the registry check and store a context; :class:`Defined` or :class:`Refused` follows."""
+
+    ticket: int
+    client: str
+    context: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """Write down in which session a client is; None: it is gone."""
 
@@ -171,6 +198,7 @@ class Look:
 
     ticket: int
     message: Describe | History
+    client: str = ""
     wanted: Subscription | None = None
 
 
@@ -189,4 +217,4 @@ class Report:
     text: str
 
 
-Effect = Answer | Send | Store | Declare | Withdraw | Record | Look | SetTimer | Report
+Effect = Answer | Send | Store | Declare | Withdraw | Define | Record | Look | SetTimer | Report

@@ -30,15 +30,18 @@ class FullList:
     ads: dict[str, str] = field(default_factory=dict)
     """Name → type."""
     subs: dict[str, Wanted] = field(default_factory=dict)
+    context: str = ""
+    """The one that the client went over to, if it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a subscription asks for."""
+    """What a subscription asks for, in the terms of the client's context if it names no other."""
 
     types: tuple[str, ...]
     filter: str = ""
     durable: bool = False
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +77,30 @@ class Subscribe:
     types: tuple[str, ...]
     filter: str = ""
     durable: bool = False
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsubscribe:
     req: int
     sub: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseContext:
+    """From here on I speak and hear in the terms of this context."""
+
+    req: int
+    context: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefineContext:
+    """This is a context, as a file of the project would declare it."""
+
+    req: int
+    context: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +208,29 @@ class SubAck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A problem that kept nothing from being done."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextAck:
+    """``accepted`` and ``installed`` as of a declaration. Of a definition, the context that has it may be a fork."""
+
+    req: int = 0
+    context: str
+    state: str
+    version: int = 0
+    missing: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Advertisements that have no meaning in the context, and so are no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dead:
     """An event of a stored message that became a dead letter."""
 
@@ -265,6 +309,8 @@ FromClient = (
     | Unadvertise
     | Subscribe
     | Unsubscribe
+    | UseContext
+    | DefineContext
     | Publish
     | Loss
     | Describe
@@ -276,6 +322,7 @@ FromRouter = (
     | FullListAck
     | AdAck
     | SubAck
+    | ContextAck
     | PublishAck
     | HistoryAck
     | Ack

@@ -13,6 +13,7 @@ once more under the same id they are stored once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from situ.catalogue import (
@@ -26,6 +27,7 @@ from situ.overlay.declaring import (
     declare,
     declare_anew,
     declared,
+    defined,
     disown,
     is_durable,
     known_of,
@@ -36,6 +38,7 @@ from situ.overlay.declaring import (
     subscription_of,
     table_of,
     take_back,
+    use_context,
     verb_of,
     withdraw_passing,
 )
@@ -44,6 +47,8 @@ from situ.overlay.effects import (
     Answer,
     Declaration,
     Declared,
+    Define,
+    Defined,
     Deployed,
     Effect,
     Garbled,
@@ -68,6 +73,7 @@ from situ.overlay.messages import (
     Closed,
     Connect,
     ConnectAck,
+    DefineContext,
     Describe,
     Disconnect,
     FullList,
@@ -80,12 +86,13 @@ from situ.overlay.messages import (
     Terms,
     Unadvertise,
     Unsubscribe,
+    UseContext,
     Wanted,
 )
 from situ.overlay.publishing import abandon, lose, publish, publish_plain, store_failed, stored
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
-from situ.overlay.state import Child, Effects, Pending, State
-from situ.subscription.model import NAME, Advertisement, Subscription
+from situ.overlay.state import Child, Defining, Effects, Pending, State, next_ticket
+from situ.subscription.model import NAME, Advertisement, Client, Subscription
 
 GRACE = "grace"
 
@@ -202,10 +209,11 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
 
 def _full_list(state: State, child: Child, given: Received, message: FullList) -> Effects:
     client = given.client
-    listed: list[Declaration] = [
-        Advertisement(client=client, name=name, type=type) for name, type in sorted(message.ads.items())
-    ]
-    listed += [subscription_of(state, client, name, wanted) for name, wanted in sorted(message.subs.items())]
+    listed: list[Declaration] = [Client(name=client, context=message.context)] if message.context else []
+    listed += [Advertisement(client=client, name=name, type=type) for name, type in sorted(message.ads.items())]
+    for name, wanted in sorted(message.subs.items()):
+        context = wanted.context or message.context
+        listed.append(subscription_of(state, client, name, replace(wanted, context=context)))
     if bad := [what.name for what in listed if not NAME.fullmatch(what.name)]:
         yield from refuse(given.ticket, "FullList", 0, bad_name(bad[0]))
         return
@@ -242,8 +250,18 @@ def _advertise(state: State, child: Child, given: Received, message: Advertise) 
 
 
 def _subscribe(state: State, child: Child, given: Received, message: Subscribe) -> Effects:
-    wanted = Wanted(types=message.types, filter=message.filter, durable=message.durable)
+    wanted = Wanted(types=message.types, filter=message.filter, durable=message.durable, context=message.context)
     yield from declare_anew(state, given, subscription_of(state, given.client, message.sub, wanted), message.req)
+
+
+def _use_context(state: State, child: Child, given: Received, message: UseContext) -> Effects:
+    yield from use_context(state, given, message.context, message.req)
+
+
+def _define_context(state: State, child: Child, given: Received, message: DefineContext) -> Effects:
+    ticket = next_ticket(state)
+    state.defining[ticket] = Defining(message.req, given.ticket)
+    yield Define(ticket=ticket, client=given.client, context=message.context, text=message.text)
 
 
 def _unadvertise(state: State, child: Child, given: Received, message: Unadvertise) -> Effects:
@@ -255,7 +273,7 @@ def _unsubscribe(state: State, child: Child, given: Received, message: Unsubscri
 
 
 def _describe(state: State, child: Child, given: Received, message: Describe) -> Effects:
-    yield Look(ticket=given.ticket, message=message)
+    yield Look(ticket=given.ticket, message=message, client=given.client)
 
 
 def _history(state: State, child: Child, given: Received, message: History) -> Effects:
@@ -284,6 +302,7 @@ _STEPS: dict[type, Callable[[State, Any, float], Effects]] = {
     Stored: stored,
     StoreFailed: store_failed,
     Declared: declared,
+    Defined: defined,
     Refused: refused,
     Adopted: adopted,
     Deployed: _deployed,
@@ -298,6 +317,8 @@ _MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
     Unadvertise: _unadvertise,
     Subscribe: _subscribe,
     Unsubscribe: _unsubscribe,
+    UseContext: _use_context,
+    DefineContext: _define_context,
     Publish: publish,
     Loss: lose,
     Describe: _describe,

@@ -58,6 +58,14 @@ class Pending:
 
 
 @dataclass(slots=True)
+class Defining:
+    """A context at the registry, and who waits for the outcome."""
+
+    req: int
+    answer: int
+
+
+@dataclass(slots=True)
 class State:
     """All a router knows."""
 
@@ -80,6 +88,7 @@ class State:
     unkeyed: dict[int, int] = field(default_factory=dict)
     """Ticket → highest number, of messages whose keys this router gave."""
     declaring: dict[int, Pending] = field(default_factory=dict)
+    defining: dict[int, Defining] = field(default_factory=dict)
     waiting: list[tuple[int, Pending]] = field(default_factory=list)
     """Accepted declarations, with the version that engines must adopt."""
     withdrawing: set[tuple[type, str]] = field(default_factory=set)

@@ -20,6 +20,8 @@ from situ.overlay.messages import (
     Closed,
     Connect,
     ConnectAck,
+    ContextAck,
+    DefineContext,
     Describe,
     DescribeAck,
     Disconnect,
@@ -39,6 +41,7 @@ from situ.overlay.messages import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
+    UseContext,
 )
 
 NACK = "Nack"
@@ -61,6 +64,8 @@ _CLIENT_KINDS: dict[str, Any] = {
         Unadvertise,
         Subscribe,
         Unsubscribe,
+        UseContext,
+        DefineContext,
         Loss,
         Describe,
         History,
@@ -68,7 +73,18 @@ _CLIENT_KINDS: dict[str, Any] = {
 }
 _ROUTER_KINDS: dict[str, Any] = {
     kind.__name__: msgspec.json.Decoder(kind)
-    for kind in (ConnectAck, FullListRequest, FullListAck, AdAck, SubAck, PublishAck, Ack, Closed, DescribeAck)
+    for kind in (
+        ConnectAck,
+        FullListRequest,
+        FullListAck,
+        AdAck,
+        SubAck,
+        ContextAck,
+        PublishAck,
+        Ack,
+        Closed,
+        DescribeAck,
+    )
 }
 _NACK: msgspec.json.Decoder[Nack] = msgspec.json.Decoder(Nack)
 _RAW: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])

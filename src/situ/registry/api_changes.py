@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from situ.catalogue import CLIENT_IN_USE, DECLARES_OTHER, OBJECT_EXISTS, UNKNOWN_OBJECT
+from collections.abc import Iterator
+
+from situ.catalogue import CLIENT_IN_USE, CODE_FROM_CLIENT, DECLARES_OTHER, OBJECT_EXISTS, UNKNOWN_OBJECT
 from situ.deployment import Deployment
-from situ.documents import Document
-from situ.errors import Problem, Problems, SituError, nearest
+from situ.documents import Document, Mapping
+from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.interpretation.changing import Allowed
 from situ.registry.context_changes import USUAL, settle_contexts
-from situ.registry.objects import CLIENT_KINDS, Key, Object, body_of, client_of, schema_bodies
+from situ.registry.objects import CLIENT_KINDS, Key, Object, Origin, body_of, client_of, schema_bodies
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.written import NOWHERE, Written, declared_in
@@ -44,6 +46,24 @@ def propose_altered(
     return _declared(state, key, document, allowed)
 
 
+def propose_defined(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+    """A context as a client defines it; one of another origin is not its to change."""
+    there = state.objects.get(key)
+    if there is not None and there.origin != "client":
+        raise SituError(elsewhere(there))
+    if code := [CODE_FROM_CLIENT(place, name=name) for name, place in _not_expressions(document)]:
+        raise SituError(*code)
+    return _declared(state, key, document, USUAL, origin="client")
+
+
+def _not_expressions(document: Document) -> Iterator[tuple[str, Location]]:
+    """The functions that are more than expressions; what is no function is left to the loader to say."""
+    functions = document.root.get("functions") if isinstance(document.root, Mapping) else None
+    for name, body in functions.entries if isinstance(functions, Mapping) else ():
+        if isinstance(body, Mapping) and any(body.get(part) is not None for part in ("python", "lookup", "state")):
+            yield name.text, name.location
+
+
 def propose_removed(state: State, key: Key) -> Proposal:
     """The object no longer. What a client left behind can be removed, too: it may never come back for it."""
     _own(state, key, "api", "client")
@@ -77,7 +97,9 @@ def _own(state: State, key: Key, *origins: str) -> None:
         raise SituError(elsewhere(there))
 
 
-def _declared(state: State, key: Key, document: Document, allowed: Allowed) -> tuple[Proposal, tuple[Problem, ...]]:
+def _declared(
+    state: State, key: Key, document: Document, allowed: Allowed, origin: Origin = "api"
+) -> tuple[Proposal, tuple[Problem, ...]]:
     written = _only(key, document)
     problems = Problems()
     added = Documents(**{_SECTION.get(key.kind, "clients"): (document,)})
@@ -93,8 +115,8 @@ def _declared(state: State, key: Key, document: Document, allowed: Allowed) -> t
     for each, body in bodies.items():
         there = state.objects.get(each)
         if there is None or there.body != body:
-            origin = there.origin if there is not None else "api"
-            moves[each] = Move(body=body, origin=origin, written=written if each == key else NOWHERE)
+            of = there.origin if there is not None else origin
+            moves[each] = Move(body=body, origin=of, written=written if each == key else NOWHERE)
     return Proposal(deployment=deployment, moves=moves), problems.sorted()
 
 

@@ -23,7 +23,7 @@ from situ.documents import Document
 from situ.errors import Problem, SituError
 from situ.interpretation.changing import Allowed
 from situ.registry import store
-from situ.registry.api_changes import find, propose_added, propose_altered, propose_removed
+from situ.registry.api_changes import find, propose_added, propose_altered, propose_defined, propose_removed
 from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
@@ -204,6 +204,10 @@ class Registry:
     ) -> Applied:
         """Another body for an object that :meth:`add` made."""
         return self._single(lambda state: propose_altered(state, Key(kind, name), document, allowed), who, reason)
+
+    def define(self, id: str, document: Document, *, who: str, reason: str = "") -> Applied:
+        """A context as a client defines it. In use, and changed so that somebody would notice, it is forked."""
+        return self._single(lambda state: propose_defined(state, Key("context", id), document), who, reason)
 
     def remove(self, kind: Kind, name: str, *, who: str, reason: str = "") -> Applied:
         """Take out what :meth:`add` made or a client left behind."""

@@ -26,6 +26,14 @@ class Client:
     name: str
     context: str = ROOT
 
+    @property
+    def client(self) -> str:
+        return self.name
+
+    @property
+    def id(self) -> str:
+        return self.name
+
     def as_json(self) -> dict[str, Any]:
         return {} if self.context == ROOT else {"context": self.context}
 
