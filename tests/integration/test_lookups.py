@@ -26,6 +26,7 @@ from situ.pipeline.engine import QUERY, SparkEngine
 from situ.pipeline.offsets import read_offset
 from situ.pipeline.replay import replay
 from situ.project.check import check_folder
+from situ.registry.engines import TROUBLES, troubles_of
 from situ.registry.snapshots import publish_deployment
 from situ.sources import Table
 from situ.subscription.model import Subscription
@@ -146,7 +147,7 @@ def test_what_no_row_is_found_for(tmp_path: Path, database: str) -> None:
             assert refused.value.code == "INT705"
             [letter] = await zone.messages(zone.names.dead_stream)
             told = json.loads(letter.body)[0]["data"]
-            assert (told["code"], told["path"], told["context"]) == ("INT705", "who", "cameras")
+            assert (told["code"], told["path"], told["context"].partition("@")[0]) == ("INT705", "who", "cameras")
             [other] = told["others"]
             assert other.startswith("INT705: ")
             assert "`at`" in other
@@ -240,6 +241,8 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
                         await asyncio.sleep(0.05)
             assert "The source `cameras` cannot be read again" in caplog.text
             assert 'relation "cameras" does not exist' in caplog.text
+            [trouble] = await troubles(zone, "cannot be read again")
+            assert 'relation "cameras" does not exist' in trouble
             await look()
             assert (await seen.data(number + 1))[-1]["at"]["x"] == pytest.approx(20.0)
             # Names were new before coordinates were, or at the same time; the filter goes by them as well.
@@ -294,14 +297,26 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
             await (await hall.publish_event("Sighting", who="p1", at={"x": 1.0, "y": 2.0})).stored
             assert [each["name"] for each in await named.data(1)] == ["Ann"]
             assert zone.engine.version < version
+            assert len(await troubles(zone, f"Version {version} is not at work yet: ")) == 1
             write(zone.folder, {"data/staff.csv": "nr,name\np1,Antonia\n"})
             async with asyncio.timeout(20):
                 while zone.engine.version < version:
                     await asyncio.sleep(0.02)
             await (await hall.publish_event("Sighting", who="p1", at={"x": 1.0, "y": 2.0})).stored
             assert [each["name"] for each in await named.data(2)] == ["Ann", "Antonia"]
+            assert await troubles(zone) == ()
 
     asyncio.run(go())
+
+
+async def troubles(zone: EdgeZone, said: str = "") -> tuple[str, ...]:
+    """What the engine says ails it, as soon as that is this; nothing is what it says when all is well."""
+    async with asyncio.timeout(20):
+        while True:
+            found = (await troubles_of(zone.bus)).get("edge", ())
+            if any(said in each for each in found) if said else not found:
+                return found
+            await asyncio.sleep(0.05)
 
 
 def named_by(at: Zone) -> dict[str, list[dict[str, Any]]]:
@@ -417,6 +432,9 @@ def test_spark_waits_for_tables_of_a_new_version_and_does_not_start_without(
             at.send("hall", [told("Sighting", "1", sighting)])
             wait_for(lambda: bool(named_by(at)))
             assert engine.version == before
+            entry = at.bus.get(at.names.metrics, f"{TROUBLES}spark")
+            assert entry is not None
+            assert b"S111 The source `people` cannot be read" in (entry.value or b"")
             write(folder, {"data/staff.csv": "nr,name\np1,Antonia\n"})
             wait_for(drained(engine, at))
             at.send("hall", [told("Sighting", "2", sighting)])
@@ -424,6 +442,7 @@ def test_spark_waits_for_tables_of_a_new_version_and_does_not_start_without(
         finally:
             engine.stop()
         assert [each["name"] for each in named_by(at)["Arrival"]] == ["Ann", "Antonia"]
+        assert at.bus.get(at.names.metrics, f"{TROUBLES}spark") is None
 
 
 def test_tables_on_the_bus_are_there_as_long_as_a_batch_may_need_them(tmp_path: Path) -> None:

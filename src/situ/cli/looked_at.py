@@ -18,7 +18,7 @@ from situ.cli.on_bus import bus_of
 from situ.errors import Problem, SituError
 from situ.host.figures import Figures, decode_figures
 from situ.host.pulse import FIGURES
-from situ.registry.engines import adopted_versions
+from situ.registry.engines import adopted_versions, troubles_of
 from situ.registry.snapshots import current_deployment
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Status:
     streams: Mapping[str, StreamState] = field(default_factory=dict)
     consumers: tuple[ConsumerState, ...] = ()
     clients: tuple[str, ...] = ()
+    troubles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What engines go on without, by their names."""
 
     @property
     def running(self) -> bool:
@@ -72,6 +74,7 @@ class Status:
                 for each in self.consumers
             },
             "clients": list(self.clients),
+            "troubles": {name: list(each) for name, each in self.troubles.items()},
             "problem": self.problem.as_json() if self.problem else None,
         }
 
@@ -109,6 +112,7 @@ async def _on_bus(bus: Bus, known: Status) -> Status:
         streams={name: await bus.state(name) for name in names.streams},
         consumers=await bus.consumers(),
         clients=tuple(sorted(clients)),
+        troubles={name: each for name, each in (await troubles_of(bus)).items() if name in figures},
     )
 
 

@@ -29,6 +29,9 @@ def show_status(status: Status) -> Iterator[RenderableType]:
         return
     yield Text()
     yield _engines(status)
+    for engine, troubles in status.troubles.items():
+        for each in troubles:
+            yield Text(f"{engine}: {each}", "yellow")
     yield Text()
     yield _streams(status)
     if status.consumers:

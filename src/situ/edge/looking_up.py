@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from situ.bus.interface import Bus
 from situ.deployment.plan import Plan
+from situ.errors import SituError
+from situ.registry.engines import report_troubles
 from situ.sources import Table
 from situ.tables import TablesInUse
 
@@ -22,26 +26,40 @@ _EVERY = 1.0
 class EdgeTables:
     """The tables of the plan in force."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, bus: Bus, folder: Path) -> None:
+        self._bus = bus
         self._tables = TablesInUse(folder)
         self._plan: Plan | None = None
+        self._hindrance = ""
+        self._told: tuple[str, ...] | None = None
 
     async def adopt(self, plan: Plan) -> None:
         """Open what the plan looks up in, unless it is open; SituError if a table cannot be used."""
-        plan.interpretation.rows.tables = await asyncio.to_thread(self._open, plan)
-        self._plan = plan
+        try:
+            plan.interpretation.rows.tables = await asyncio.to_thread(self._open, plan)
+        except SituError as error:
+            self._hindrance = f"Version {plan.version} is not at work yet: {error}"
+            raise
+        self._plan, self._hindrance = plan, ""
 
     async def refresh_on(self) -> None:
-        """Look again and again whether tables are newer."""
+        """Look again and again whether tables are newer, and say on the bus what is wrong with them."""
         while True:
             await asyncio.sleep(_EVERY)
-            plan = self._plan
-            if plan is None or not self._tables.snapshot:
-                continue
-            for told in await asyncio.to_thread(self._tables.refresh):
-                _log.warning("%s", told)
-            if plan is self._plan:
-                plan.interpretation.rows.tables = self._tables.snapshot
+            if self._tables.snapshot:
+                await self._refresh()
+            troubles = tuple(filter(None, (self._hindrance, *self._tables.problems)))
+            if troubles != self._told:
+                with suppress(SituError):  # a bus that is away comes back
+                    await report_troubles(self._bus, "edge", troubles)
+                    self._told = troubles
+
+    async def _refresh(self) -> None:
+        plan = self._plan
+        for told in await asyncio.to_thread(self._tables.refresh):
+            _log.warning("%s", told)
+        if plan is not None and plan is self._plan:
+            plan.interpretation.rows.tables = self._tables.snapshot
 
     def _open(self, plan: Plan) -> Mapping[str, Table]:
         return self._tables.use(plan.deployment.sources, plan.interpretation.keyed())

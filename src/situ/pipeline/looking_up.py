@@ -15,12 +15,14 @@ import msgspec
 
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
+from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import fetch_text, load_plan
+from situ.registry.engines import TROUBLES
 from situ.sources import Table
 from situ.tables import TablesInUse
 from situ.tables.stored import FetchedTables, TableStore
@@ -42,6 +44,8 @@ class PlannedTables:
         self._types = Types(types={})
         self._hindered = (0, 0.0)
         """A version whose tables could not be read, and when that was."""
+        self._hindrance = ""
+        self._told: tuple[str, ...] | None = None
 
     def plan(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
         """The version that the next batch can run with, and the digests of its tables, which are on the bus then.
@@ -57,14 +61,30 @@ class PlannedTables:
         except SituError as error:
             if begin.version in (0, version):
                 raise
+            self._hindrance = f"Version {version} is not at work yet: {error}"
             if self._hindered[0] != version:
-                _log.warning("Version %d is not at work yet: %s", version, error)
+                _log.warning("%s", self._hindrance)
             self._hindered = (version, now)
             version = begin.version
             self._open(version)
+        if version != begin.version:
+            self._hindrance = ""
         for told in self._tables.refresh():
             _log.warning("%s", told)
+        self._tell()
         return version, self._store.put(self._tables.snapshot, self._types, begin.tables)
+
+    def _tell(self) -> None:
+        """Say on the bus what is wrong."""
+        troubles = tuple(filter(None, (self._hindrance, *self._tables.problems)))
+        if troubles != self._told:
+            bus, key = shared_bus(self._address), f"{TROUBLES}spark"
+            bucket = Names(self._address.zone).metrics
+            if troubles:
+                bus.put(bucket, key, json.dumps(troubles).encode())
+            else:
+                bus.remove(bucket, key)
+            self._told = troubles
 
     def _open(self, version: int) -> None:
         if version == self._version:

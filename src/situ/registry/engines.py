@@ -1,7 +1,8 @@
-"""Which engines are alive, and which deployment each of them works with; both as keys on the bus.
+"""Which engines are alive, which deployment each of them works with, and what ails it; as keys on the bus.
 
-An engine writes ``engine.<name>`` again and again while it lives, and ``adopted.<name>`` when it begins to work with
-another deployment. That one lives is seen from its key changing, not from clocks, which machines do not share.
+An engine writes ``engine.<name>`` again and again while it lives, ``adopted.<name>`` when it begins to work with
+another deployment, and ``troubles.<name>`` while it goes on without something it needs. That one lives is seen from its
+key changing, not from clocks, which machines do not share.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ from situ.errors import SituError
 
 _ENGINE = "engine."
 _ADOPTED = "adopted."
+TROUBLES = "troubles."
 REFRESH = 1.0
 SILENCE = 5.0
 """Seconds without a sign of life after which an engine is not waited for."""
@@ -36,6 +38,18 @@ async def adopted_versions(bus: Bus) -> Mapping[str, int]:
     """What every engine works with, or did when it was last heard of."""
     entries = await bus.entries(Names(bus.zone).metrics, _ADOPTED)
     return {each.key.removeprefix(_ADOPTED): int(json.loads(each.value)["version"]) for each in entries if each.value}
+
+
+async def report_troubles(bus: Bus, engine: str, texts: Sequence[str]) -> None:
+    """What this engine goes on without, and why; nothing if all is well."""
+    bucket, key = Names(bus.zone).metrics, f"{TROUBLES}{engine}"
+    await (bus.put(bucket, key, json.dumps(list(texts)).encode()) if texts else bus.remove(bucket, key))
+
+
+async def troubles_of(bus: Bus) -> Mapping[str, tuple[str, ...]]:
+    """What ails engines, by their names."""
+    entries = await bus.entries(Names(bus.zone).metrics, TROUBLES)
+    return {each.key.removeprefix(TROUBLES): tuple(json.loads(each.value)) for each in entries if each.value}
 
 
 async def refresh_engine(bus: Bus, engine: str, about: Mapping[str, Any] | None = None) -> None:

@@ -29,6 +29,8 @@ class TablesInUse:
         self._tables: Tables | None = None
         self._needed: tuple[Mapping[str, Source], Mapping[str, frozenset[Keyed]]] = ({}, {})
         self._told: dict[str, float] = {}
+        self.problems: tuple[str, ...] = ()
+        """What is wrong with tables since the last refresh, which go on as they were."""
         self._one_at_a_time = threading.RLock()
 
     @property
@@ -58,6 +60,7 @@ class TablesInUse:
             now = time.monotonic()
             due = [name for name in problems if now - self._told.get(name, -_TELL_EVERY) >= _TELL_EVERY]
             self._told = {name: now if name in due else self._told[name] for name in problems}
+            self.problems = tuple(map(_told, problems.values()))
             return tuple(_told(problems[name]) for name in due)
 
     def close(self) -> None:
