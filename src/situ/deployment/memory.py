@@ -8,7 +8,7 @@ remembered, in whatever context they are. What a root event says is read here; w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -100,6 +100,24 @@ class _Reading:
         references.evicted = value["evicted"]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Used:
+    """What is remembered, and of events of which type."""
+
+    readings: Mapping[State, _Reading] = field(default_factory=dict)
+    types: Types | None = None
+    _by_type: dict[str, tuple[_Reading, ...]] = field(default_factory=dict)
+
+    def of(self, type: str) -> tuple[_Reading, ...]:
+        found = self._by_type.get(type)
+        if found is None:
+            event = self.types.event(type) if self.types is not None else None
+            readings = self.readings.items() if event is not None else ()
+            fitting = (each for state, each in readings if event is not None and is_subtype(event, state.event))
+            found = self._by_type[type] = tuple(fitting)
+        return found
+
+
 class Memory:
     """Everything that the conversions of a zone remember. ``holds``: conversions that may wait do."""
 
@@ -109,45 +127,42 @@ class Memory:
         self.holds = holds
         self.noted = 0
         """How many references have come."""
-        self._readings: dict[State, _Reading] = {}
-        self._by_type: dict[str, tuple[_Reading, ...]] = {}
-        self._types: Types | None = None
+        self._used = _Used()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing that could be remembered."""
-        return not self._readings
+        return not self._used.readings
 
     @property
     def span(self) -> timedelta:
         """How far back what is remembered may reach."""
-        return max((state.ttl for state in self._readings), default=timedelta())
+        return max((state.ttl for state in self._used.readings), default=timedelta())
 
     @property
     def evicted(self) -> int:
         """Keys that had to go because there were too many."""
-        return sum(each.references.evicted for each in self._readings.values())
+        return sum(each.references.evicted for each in self._used.readings.values())
 
     def use(self, ways: Iterable[Transformation], types: Types) -> None:
         """Remember what these transformations ask for, and go on with what was remembered before."""
+        readings = dict(self._used.readings)
         for way in ways:
             for external in way.externals.values():
-                if isinstance(external.of, State) and _shared(external.of) not in self._readings:
+                if isinstance(external.of, State) and _shared(external.of) not in readings:
                     state = _shared(external.of)
-                    self._readings[state] = _Reading.of(state, external.function, types)
-        self._types = types
-        self._by_type = {}
+                    readings[state] = _Reading.of(state, external.function, types)
+        # Plans are made beside the work that goes on with the one before: what that uses is not changed.
+        self._used = _Used(readings, types)
 
     def note(self, rows: Sequence[Row]) -> None:
         """Root events that have come, in their order."""
+        used = self._used
         for row in rows:
             time = instant_at(row.time)
             if time > self.latest:
                 self.latest = time
-            readings = self._by_type.get(row.type)
-            if readings is None:
-                readings = self._by_type[row.type] = self._readings_of(row.type)
-            for each in readings:
+            for each in used.of(row.type):
                 each.note(row)
                 self.noted += 1
 
@@ -160,7 +175,7 @@ class Memory:
         state, function = _shared(external.of), external.function
 
         def find(key: Any, time: datetime) -> Mapping[str, Any] | None:
-            reading = self._readings.get(state)
+            reading = self._used.readings.get(state)
             found = None if reading is None else reading.references.find(_key(key), time)
             if found is None and self.holds and function.missing is Missing.HOLD and self.latest < time + function.hold:
                 raise Held(time + function.hold)
@@ -168,25 +183,19 @@ class Memory:
 
         return find
 
-    def _readings_of(self, type: str) -> tuple[_Reading, ...]:
-        event = self._types.event(type) if self._types is not None else None
-        if event is None:
-            return ()
-        return tuple(each for state, each in self._readings.items() if is_subtype(event, state.event))
-
     # ── kept somewhere ──
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON values, from which :meth:`restore` goes on where this was."""
         return {
             "latest": self.latest.isoformat(),
-            "states": {_name(state): each.as_json() for state, each in self._readings.items()},
+            "states": {_name(state): each.as_json() for state, each in self._used.readings.items()},
         }
 
     def restore(self, value: Mapping[str, Any]) -> None:
         """Go on with what was written down, of all that is remembered here."""
         self.latest = datetime.fromisoformat(value["latest"])
-        for state, reading in self._readings.items():
+        for state, reading in self._used.readings.items():
             if (kept := value["states"].get(_name(state))) is not None:
                 reading.restore(kept)
 

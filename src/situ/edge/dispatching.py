@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from situ.bus.interface import Ack, Bus
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead
+from situ.deployment.holding import Holding, Tag
 from situ.deployment.plan import Plan
+from situ.deployment.wording import Worded
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
 from situ.edge.interpret import word
+from situ.edge.recalling import recall
 from situ.edge.root_log import lines_of, place
 from situ.edge.route import route
 from situ.errors import SituError
@@ -52,6 +55,15 @@ class Counts:
     """Events that those of their own context got as they were sent, by context."""
 
 
+@dataclass(slots=True, eq=False)
+class _UnderWay(Tag):
+    """A message of a log that is routed: what is to be stored for it, and how many of its deliveries are held."""
+
+    log: str = ROOT
+    seq: int = 0
+    stores: list[asyncio.Future[Ack]] = field(default_factory=list)
+
+
 class Dispatcher:
     """Routes and delivers what is in the logs."""
 
@@ -59,31 +71,40 @@ class Dispatcher:
         self.counts = Counts()
         self.cursor = cursor
         self._bus = bus
-        self._under_way: deque[tuple[str, int, list[asyncio.Future[Ack]]]] = deque()
+        self._under_way: deque[_UnderWay] = deque()
+        self._holding: Holding | None = None
 
     async def dispatch(
         self, log: str, seq: int, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool = True
     ) -> None:
         """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
-        worded = word(rows, lines, route(rows, plan), plan)
+        message = _UnderWay(log=log, seq=seq)
+        if self._holding is None or log != ROOT or not plan.interpretation.remembers:
+            await self._deliver(message, rows, word(rows, lines, route(rows, plan), plan), plan, live=live)
+        else:
+            for said in self._holding.word(rows, lines, plan, message):
+                await self._deliver(message, said.rows, said.worded, plan, live=live)
+        self._under_way.append(message)
+        if len(self._under_way) > _MOST_UNDER_WAY:
+            await self.settle(most=_MOST_UNDER_WAY)
+
+    async def _deliver(
+        self, message: _UnderWay, rows: Sequence[Row], worded: Worded, plan: Plan, *, live: bool
+    ) -> None:
         counts = self.counts
         counts.originals.update(worded.originals)
         if worded.live and live:
-            for message in deliver.live(worded, plan):
+            for each in deliver.live(worded, plan):
                 with suppress(SituError):  # nobody promised
-                    await self._bus.send(message)
+                    await self._bus.send(each)
             for (client, names), number in Counter((client, names) for _, client, names, _ in worded.live).items():
                 for name in names.split(","):
                     counts.live[f"{client}/{name}"] += number
-        stores: list[asyncio.Future[Ack]] = []
         if worded.durable:
-            stores = [await self._bus.store(message) for message in deliver.durable(rows, worded, plan)]
+            message.stores += [await self._bus.store(each) for each in deliver.durable(rows, worded, plan)]
             counts.groups.update(group for _, group, _ in worded.durable)
         if worded.bad:
-            stores += await self._refuse(worded.bad, plan, live=live)
-        self._under_way.append((log, seq, stores))
-        if len(self._under_way) > _MOST_UNDER_WAY:
-            await self.settle(most=_MOST_UNDER_WAY)
+            message.stores += await self._refuse(worded.bad, plan, live=live)
 
     async def _refuse(self, bad: Sequence[Bad], plan: Plan, *, live: bool) -> list[asyncio.Future[Ack]]:
         """What cannot be put in somebody's terms is a dead letter, and a dead letter is an event itself."""
@@ -102,25 +123,32 @@ class Dispatcher:
         return stores
 
     async def settle(self, *, most: int | None = None) -> None:
-        """Move the cursor over what is delivered; wait until no more than ``most`` messages are under way."""
-        while self._under_way:
-            first = log, seq, stores = self._under_way[0]
-            for store in stores:
+        """Move the cursor over what is delivered; wait until no more than ``most`` messages are under way.
+
+        A message of which something is held is not: the cursor stays before it.
+        """
+        while self._under_way and not self._under_way[0].waiting:
+            first = self._under_way[0]
+            for store in first.stores:
                 if not store.done() and (most is None or len(self._under_way) <= most):
                     return
                 await store
             if not self._under_way or self._under_way[0] is not first:
                 continue  # somebody else has been here while this one waited
             self._under_way.popleft()
-            if log == ROOT:
-                self.cursor.root = seq
+            if first.log == ROOT:
+                self.cursor.root = first.seq
             else:
-                self.cursor.dead = seq
+                self.cursor.dead = first.seq
 
     async def recover(self, plan: Plan) -> None:
         """Route what is in the logs behind the cursor."""
         self._under_way.clear()
-        self.cursor.root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
+        self._holding = Holding(plan.interpretation.outgoing)
+        await recall(self._bus, plan, self.cursor.root)
+        root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
+        if not self._under_way:  # else something is held, and what settles it moves the cursor
+            self.cursor.root = root
         self.cursor.dead = await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan)
         self.cursor.save()
 

@@ -165,6 +165,8 @@ class EdgeEngine:
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         good, bad = stamp(interpret(rows, plan), plan)
+        if not plan.interpretation.incoming.is_empty:
+            plan.interpretation.incoming.note(good)
         messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
         letters = [(letter, await self._bus.store(letter)) for letter in messages]
         lines = encode_rows(good) if good else []
