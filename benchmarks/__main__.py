@@ -7,7 +7,20 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import decode, edge, expressions, folder, matching, pipeline, scale, simulator, spark_running
+from benchmarks import (
+    decode,
+    edge,
+    expressions,
+    folder,
+    interpretation,
+    interpretation_running,
+    interpretation_spark,
+    matching,
+    pipeline,
+    scale,
+    simulator,
+    spark_running,
+)
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
 from benchmarks.report import write_page
@@ -22,6 +35,9 @@ SCENARIOS: list[Scenario] = [
     *simulator.SCENARIOS,
     *decode.SCENARIOS,
     *matching.SCENARIOS,
+    *interpretation.SCENARIOS,
+    *interpretation_spark.SCENARIOS,
+    *interpretation_running.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -74,7 +74,7 @@ def messages_of(frame: DataFrame, groups: dict[str, str]) -> DataFrame:
     )
     # Each client's messages in their order: they are few by now.
     ordered = together.repartition("client").sortWithinPartitions("block")
-    return ordered.select(_subject().alias("subject"), _headers().alias("headers"), _body().alias("body"))
+    return ordered.select(subject().alias("subject"), headers().alias("headers"), body().alias("body"))
 
 
 def publish(frame: DataFrame, address: Address, groups: dict[str, str]) -> None:
@@ -85,7 +85,7 @@ def _wanted(groups: dict[str, str]) -> list[Column]:
     return [sf.when(sf.expr(where), sf.lit(groups[name])) for name, where in WANTED.items()]
 
 
-def _subject() -> Column:
+def subject() -> Column:
     return (
         sf.when(sf.col("target") == ROOT, sf.lit("situ.main.root.r1._"))
         .when(sf.col("target") == DEAD, sf.concat(sf.lit("situ.main.dead."), sf.col("client")))
@@ -93,12 +93,12 @@ def _subject() -> Column:
     )
 
 
-def _headers() -> Column:
+def headers() -> Column:
     key = sf.concat_ws(".", "client", "incarnation", "seq")
     id = sf.concat(sf.col("target"), sf.lit("+"), key, sf.lit("+"), sf.col("count"))
     return sf.to_json(sf.create_map(sf.lit(COUNT), sf.col("count").cast("string"), sf.lit(ID), id))
 
 
-def _body() -> Column:
+def body() -> Column:
     lines = sf.transform("lines", lambda each: each["line"])
     return sf.concat(sf.lit("[\n"), sf.array_join(lines, ",\n"), sf.lit("\n]")).cast("binary")

@@ -18,7 +18,7 @@ PER_MESSAGE, LINGER, UNDER_WAY = 500, 0.005, 16
 _STREAM, _SUBJECT = "BARE", "bare.events"
 
 
-async def _paced(count: int, rate: float) -> AsyncIterator[int]:
+async def paced(count: int, rate: float) -> AsyncIterator[int]:
     """Numbers at this rate, each when it is due."""
     began = time.monotonic()
     number = 0
@@ -80,7 +80,7 @@ def publish(
             await node.flush()
             await _begin(pipe)
             began = time.monotonic()
-            async for number in _paced(count, rate):
+            async for number in paced(count, rate):
                 await node.publish_event(
                     type, number=number, sent=time.monotonic_ns(), sensor=sensor(number, sensors), text=text
                 )
@@ -140,7 +140,7 @@ def bare_publish(pipe: Pipe, *, url: str, token: str, count: int, rate: float, f
                     await send()
 
         lingering = asyncio.create_task(linger())
-        async for number in _paced(count, rate):
+        async for number in paced(count, rate):
             data = {"number": number, "sent": time.monotonic_ns(), "sensor": sensor(number, 100), "text": text}
             event = {"specversion": "1.0", "id": str(number), "source": "bare", "type": "Reading", "data": data}
             if not lines:

@@ -1,0 +1,279 @@
+"""Interpretation in runs as users have them: the edge engine end to end, and a change of a context in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.clients import paced
+from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
+from benchmarks.interpretation import BEFORE
+from benchmarks.running import Client, Pipe, exchange, percentile, situ_run
+
+CONTENT, MEDIATED = "content-based", "mediated"
+EDGE, SPARK = "edge", "Spark"
+TURNS = 40
+RATE = 1_000
+TYPES = """
+version: 1
+types:
+  Address: {name: string, specifics: string}
+events:
+  Shipment: {number: long, sent: long, distance: double m, weight: double kg, address: Address}
+"""
+CARRIER = """
+version: 1
+context: carrier
+events:
+  Load: {number: long, sent: long, distance: double ft, weight: double lb, address: string}
+maps: [in: Load -> Shipment]
+rules: {in: [Load.address -> to_address]}
+functions:
+  to_address: string -> Address = struct(split_part(value, '/', 1) AS name, split_part(value, '/', 2) AS specifics)
+"""
+DESK = """
+version: 1
+context: desk
+types:
+  Parts: {name: string, street: optional string, zip: optional string}
+events:
+  Delivery: {number: long, sent: long, distance: double yd, weight: double g, address: Parts}
+maps: [out: Shipment -> Delivery]
+rules: {out: [Address -> to_parts]}
+functions:
+  to_parts: Address -> Parts = struct(value.name AS name,
+    kv(value.specifics, 'street') AS street, kv(value.specifics, 'zip') AS zip)
+"""
+ADDRESS = "N-17/street=Main 3;zip=30834"
+
+
+def _files(*, mediated: bool, situ: str = "") -> dict[str, str]:
+    """A project; who sends and who gets is in a context, or all are in root."""
+    contexts = ("carrier", "desk") if mediated else ("root", "root")
+    clients = "".join(
+        f"  {name}-{turn}: {{context: {context}}}\n"
+        for turn in range(TURNS)
+        for name, context in zip(("truck", "desk"), contexts, strict=True)
+    )
+    return {
+        "situ.yaml": f"version: 1\nname: bench\n{situ}",
+        "types/all.yaml": TYPES,
+        "contexts/carrier.yaml": CARRIER,
+        "contexts/desk.yaml": DESK,
+        "clients/all.yaml": f"version: 1\nclients:\n{clients}",
+    }
+
+
+# ── clients ──
+
+
+def publish(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: int, rate: float) -> None:
+    """Publish shipments, in the carrier's terms or in those of root."""
+
+    async def work() -> None:
+        import situ
+
+        type = "Load" if mediated else "Shipment"
+        name, specifics = ADDRESS.split("/")
+        address: Any = ADDRESS if mediated else {"name": name, "specifics": specifics}
+        async with situ.connect(folder, client=client, queue_timeout=120.0) as node:
+            await node.advertise(type)
+            pipe.send("ready")
+            await asyncio.to_thread(pipe.recv)
+            began = time.monotonic()
+            async for number in paced(count, rate):
+                await node.publish_event(
+                    type, number=number, sent=time.monotonic_ns(), distance=number / 8, weight=2.5, address=address
+                )
+            await node.flush()
+            pipe.send({"begin": began, "end": time.monotonic()})
+
+    asyncio.run(work())
+
+
+def subscribe(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: int) -> None:
+    """Take shipments by a callback; tell when each came, and how old it was."""
+
+    async def work() -> None:
+        import situ
+
+        arrivals: list[tuple[int, int]] = []
+        numbers: set[int] = set()
+        done = asyncio.Event()
+
+        def take(event: Any) -> None:
+            arrivals.append((time.monotonic_ns(), event.data["sent"]))
+            numbers.add(event.data["number"])
+            if len(numbers) == count:
+                done.set()
+
+        async with situ.connect(folder, client=client) as node:
+            type, where = ("Delivery", "distance >= 0 yd") if mediated else ("Shipment", "distance >= 0 m")
+            wanted = await node.register_for_events(type, where=where, durable="bench")
+            await node.add_listener(wanted, take)
+            pipe.send("ready")
+            await done.wait()
+            assert len(arrivals) == count, "none twice"
+            pipe.send({"end": time.monotonic(), "arrivals": arrivals})
+
+    asyncio.run(work())
+
+
+def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -> tuple[Client, Client]:
+    common: dict[str, Any] = {"folder": str(folder), "mediated": mediated, "count": count}
+    receiver = Client(subscribe, client=f"desk-{turn}", **common)
+    return receiver, Client(publish, client=f"truck-{turn}", rate=rate, **common)
+
+
+# ── throughput ──
+
+
+def _throughput_variants(bench: Bench) -> list[Variant]:
+    count = bench.some(100_000, 5_000)
+
+    def exchanged(folder: Path, *, mediated: bool) -> Callable[[], Taken]:
+        turns = iter(range(TURNS))
+
+        def work() -> Taken:
+            received, sent = exchange(*_pair(folder, next(turns), mediated=mediated, count=count, rate=0.0))
+            return Taken(value=count / (received["end"] - sent["begin"]))
+
+        return work
+
+    variants = []
+    for name in (CONTENT, MEDIATED):
+        folder = bench.folder("edge")
+        bench.open(situ_run(folder, _files(mediated=name == MEDIATED), engine="edge"))
+        variants.append(Variant(name=name, work=exchanged(folder, mediated=name == MEDIATED)))
+    return variants
+
+
+def _throughput_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    ratio = medians[MEDIATED] / medians[CONTENT]
+    return [Verdict(what="edge, mediated against content-based", value=ratio, goal="≥ 0.95", met=ratio >= 0.95)]
+
+
+# ── change ──
+
+
+def _change_variants(bench: Bench) -> list[Variant]:
+    variants = []
+    for name, engine in ((EDGE, "edge"), (SPARK, "spark")):
+        folder = bench.folder(engine)
+        bench.open(situ_run(folder, _files(mediated=True), engine=engine))
+        variants.append(Variant(name=name, work=_changed(bench, folder)))
+    return variants
+
+
+def _changed(bench: Bench, folder: Path) -> Callable[[], Taken]:
+    turns = iter(range(TURNS))
+    before, after = bench.some(5, 2), bench.some(5, 3)
+
+    def work() -> Taken:
+        turn = next(turns)
+        receiver, sender = _pair(folder, turn, mediated=True, count=RATE * (before + after), rate=float(RATE))
+        try:
+            receiver.hear()
+            sender.hear()
+            sender.say()
+            time.sleep(before)
+            changed = _change(folder, turn)
+            sender.hear()
+            arrivals = receiver.hear()["arrivals"]
+        finally:
+            sender.end()
+            receiver.end()
+        return _around(arrivals, changed)
+
+    return work
+
+
+def _change(folder: Path, turn: int) -> float:
+    """Give the consumers' context another event type, while it is in use; when that was in force."""
+    types, desk = folder / "types/all.yaml", folder / "contexts/desk.yaml"
+    types.write_text(types.read_text() + f"  More{turn}: {{length: double m, to: Address}}\n")
+    text = desk.read_text()
+    text = text.replace(
+        "maps: [", f"  Much{turn}: {{length: double yd, to: Parts}}\nmaps: [out: More{turn} -> Much{turn}, "
+    )
+    desk.write_text(text)
+    command = [sys.executable, "-m", "situ", "apply", "--project", str(folder), "--quiet"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    return time.monotonic()
+
+
+def _around(arrivals: list[tuple[int, int]], changed: float) -> Taken:
+    """The longest time without an event in the two seconds around the change, and latencies before and after."""
+    came = [at / 1e9 for at, _ in arrivals]
+    gaps = [(came[place], (came[place] - came[place - 1]) * 1000) for place in range(1, len(came))]
+    near = [gap for at, gap in gaps if changed - 1 <= at <= changed + 1]
+    elsewhere = [gap for at, gap in gaps if at < changed - 1] or [0.0]
+    ages = [(at / 1e9, (at - sent) / 1e6) for at, sent in arrivals]
+    early = sorted(age for at, age in ages if at < changed - 1)
+    late = sorted(age for at, age in ages if at > changed + 1) or early
+    curve: dict[int, list[float]] = {}
+    for at, age in ages:
+        curve.setdefault(round((at - changed) * 10), []).append(age)
+    return Taken(
+        value=max(near, default=0.0),
+        figures={
+            "longest before": max(elsewhere),
+            "p50 before": percentile(early, 0.5),
+            "p50 after 1 s": percentile(late, 0.5),
+            "p99 before": percentile(early, 0.99),
+            "p99 after 1 s": percentile(late, 0.99),
+        },
+        curves={"": [(tenth / 10, sorted(each)[len(each) // 2]) for tenth, each in sorted(curve.items())]},
+    )
+
+
+def _change_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    verdicts = []
+    for name, most in ((EDGE, 50.0), (SPARK, 1_000.0)):
+        gap, back = medians[name], medians[f"{name}: p50 after 1 s"] / medians[f"{name}: p50 before"]
+        what = f"{name}, longest time without an event around the change, ms"
+        verdicts.append(Verdict(what=what, value=gap, goal=f"≤ {most:,.0f}", met=gap <= most))
+        what = f"{name}, latency a second after the change against before"
+        verdicts.append(Verdict(what=what, value=back, goal="≤ 1.25", met=back <= 1.25))
+    return verdicts
+
+
+SCENARIOS = [
+    Scenario(
+        name="interpretation-edge",
+        title="Interpretation by the edge engine",
+        unit="events/s",
+        about="100,000 events, from the first publication to the last callback; publisher, engine, bus and subscriber "
+        "are processes of their own. *Mediated*: the publisher speaks of feet, pounds and addresses in one text, the "
+        "durable subscriber asks and hears in yards, grams and addresses in parts. *Content-based*: the same events, "
+        "all in the terms of root. " + BEFORE + "no difference could be measured at the broker.",
+        variants=_throughput_variants,
+        judge=_throughput_verdicts,
+        repetitions=5,
+        warm=False,
+    ),
+    Scenario(
+        name="interpretation-change",
+        title="Changing a context while events flow",
+        unit="ms without an event",
+        about=f"{RATE:,} events/s from one context to another. After five seconds `situ apply` gives root another "
+        "event type and the consumer's context a type and a mapping for it: a new version of both, compiled and taken over "
+        "by the engine. All events come, each once. The value is the longest time without an event in the two seconds "
+        "around the moment when the change is in force; on Spark events come in batches, and no more than two may be "
+        "missed. " + BEFORE + "latency rises for a moment, most of which is Java compiling and loading classes.",
+        variants=_change_variants,
+        judge=_change_verdicts,
+        repetitions=3,
+        warm=False,
+        plot=Plot(
+            x="seconds from the change", y="ms from publication to callback", curves=True, log_x=False, log_y=True
+        ),
+    ),
+]

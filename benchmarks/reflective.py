@@ -1,0 +1,88 @@
+"""Interpretation by looking rules up for every event, as a library without compiled transformations would do it.
+
+The reference interpreter walks the event, finds the rules about each place and applies the functions of those that
+count. Everything around it, decoding, matching and delivering, is that of Situ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from situ.deployment.interpreting import Interpretation
+from situ.interpretation.model import Context, Direction
+from situ.interpretation.reference import transform
+from situ.interpretation.transformation import Transformation
+from situ.types.decode import decoder
+from situ.types.encode import encoder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from situ.bus.address import Address
+    from situ.deployment.plan import Plan
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Reflecting:
+    """Does what a converter does, with nothing compiled but how text is read and written."""
+
+    def __init__(self, context: Context, way: Transformation) -> None:
+        self.transformation = way
+        self.is_identity = False
+        self.needs_envelope = True
+        self._context = context
+        self._read = decoder(way.source, way.types, "keep")
+        self._write = encoder(way.target, way.targets)
+
+    def data(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        way = self.transformation
+        return transform(self._context, way.direction, way.source, event, data, way.target).data
+
+    def text(self, event: Mapping[str, Any], text: bytes) -> bytes:
+        return _encode(self._write(self.data(event, self._read(msgspec.json.decode(text)).value)))
+
+
+class Reflective(Interpretation):
+    """The contexts of a deployment, with nothing compiled."""
+
+    __slots__ = ()
+
+    def _converter(self, context: str, direction: Direction, type: str) -> Any:
+        key = (context, direction, type)
+        if key not in self._converters:
+            found = self.contexts.get(context)
+            way = None if found is None else self._ways_of(found, direction).get(type)
+            made: Any = None if found is None or way is None else Reflecting(found, way)
+            self._converters[key] = made
+        return self._converters[key]
+
+
+def reflective(plan: Plan) -> Plan:
+    """The same plan, interpreted by looking rules up."""
+    given = plan.interpretation
+    kept = {each.name: getattr(given, each.name) for each in fields(Interpretation) if not each.name.startswith("_")}
+    return replace(plan, interpretation=Reflective(**kept))
+
+
+def dispatching(address: Address, version: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What the engine maps over rows that go through Spark, interpreted by looking rules up."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from situ.pipeline import frames
+        from situ.pipeline.dispatch import Dispatch, dispatched
+        from situ.pipeline.plans import load_plan
+
+        plan = _plans.get((address, version))
+        if plan is None:
+            plan = _plans[address, version] = reflective(load_plan(address, version))
+        yield dispatched(address, Dispatch(plan, 0), frames.rows_of(batches), ())
+
+    return run
+
+
+_plans: dict[tuple[Address, int], Plan] = {}
