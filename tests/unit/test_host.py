@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from situ.bus.memory import MemoryBus
 from situ.bus.nats import NatsBus
 from situ.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
 from situ.cli.published import Given, Reader, Wrong
@@ -23,6 +24,7 @@ from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
 from situ.host.logs import LOG, logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
+from situ.settings import Settings
 from situ.subscription import Subscription
 from situ.subscription.targets import group_of
 
@@ -65,6 +67,8 @@ class Counts:
     groups: Counter[str] = field(default_factory=Counter)
     live: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
+    origins: Counter[str] = field(default_factory=Counter)
+    originals: Counter[str] = field(default_factory=Counter)
 
 
 def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
@@ -121,6 +125,24 @@ class Connection:
 FAILED = SituError(ENGINE_FAILED(engine="trial", reason="it is a trial", remedy="None."))
 AWAY = SituError(BUS_UNREACHABLE(servers="nats://nowhere", reason="it is away"))
 OF_BUS = SituError(ENGINE_FAILED(engine="trial", reason="B101 The bus cannot be reached", remedy="None."))
+
+
+def test_what_is_told_while_a_look_is_taken_is_not_forgotten() -> None:
+    async def main() -> None:
+        pulse, engine = Pulse("trial"), Engine()
+        engine.version = 0
+        async with MemoryBus() as bus:
+            await bus.prepare(Settings())
+            look = asyncio.create_task(pulse.look(bus, engine))
+            told = 0
+            while not look.done():
+                told += 1
+                pulse.tell(f"state {told}")
+                await asyncio.sleep(0)
+            await look
+        assert pulse.figures.state == f"state {told}"
+
+    asyncio.run(main())
 
 
 def supervised(engine: Engine, bus: Connection, pulse: Pulse) -> None:

@@ -62,6 +62,8 @@ class Pulse:
         taken_rate, delivered_rate = self._rates.add(time.monotonic(), taken, delivered)
         names = Names(bus.zone)
         last = (await bus.state(names.in_stream)).last
+        clients, used = len(await bus.entries(names.clients)), await asyncio.to_thread(memory)
+        # Nothing is waited for from here on: what is told meanwhile, that the run is up above all, would be lost.
         self.figures = replace(
             self.figures,
             at=_now(),
@@ -73,14 +75,14 @@ class Pulse:
             delivered_rate=delivered_rate,
             waiting=max(last - engine.reached, 0) if engine.reached is not None else 0,
             batch=round(engine.batch, 3),
-            clients=len(await bus.entries(names.clients)),
+            clients=clients,
             types=dict(counts.types),
             subscriptions=subscriptions,
             codes=dict(counts.dead),
             origins=dict(counts.origins),
             terms=self._delivered.terms(subscriptions),
             originals=dict(counts.originals),
-            memory=await asyncio.to_thread(memory),
+            memory=used,
         )
         return self.figures
 
