@@ -21,6 +21,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Tests start Java often and keep it busy for seconds only: what the second compiler would gain, it never earns back.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
