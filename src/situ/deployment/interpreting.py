@@ -72,7 +72,8 @@ class Interpretation:
     shortcuts: str = Policy.SAFE
     """When events reach those of their own context as they were sent."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
-    _converters: dict[tuple[str, Direction, str], Converter | None] = field(default_factory=dict)
+    _converters: dict[tuple[str, bool, str], Converter | None] = field(default_factory=dict)
+    """By context, whether it is the way in, and the event type. Looked up for every event: enumerations hash slowly."""
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
     _decisions: dict[tuple[str, tuple[str, ...], str, str], Decision | None] = field(default_factory=dict)
@@ -178,17 +179,30 @@ class Interpretation:
         if not rows or rows[0].context == ROOT:
             return rows
         with self.foreseen_in([rows]):
-            return [self._into_root(row) if isinstance(row, Row) else row for row in rows]
+            ways: dict[str, tuple[Converter, str, bool]] = {}
+            return [self._into_root(row, ways) if isinstance(row, Row) else row for row in rows]
 
-    def _into_root(self, row: Row) -> Row | Bad:
-        way = self._converter(row.context, Direction.IN, row.type)
-        if way is None:
-            if self.contexts.get(row.context) is None:
-                return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
-            return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
-        if self._keeps(row.context, row.type):
+    def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
+        """``ways`` are those that events of this message took so far, by type."""
+        found = ways.get(row.type)
+        if found is None:
+            way = self._converter(row.context, Direction.IN, row.type)
+            if way is None:
+                if self.contexts.get(row.context) is None:
+                    return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
+                return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
+            target = way.transformation.target.name
+            found = ways[row.type] = (way, target, self._keeps(row.context, row.type))
+        way, target, keeps = found
+        if keeps:
             row.sent = (row.type, row.data)
-        return self._converted(way, row)
+        if way.is_identity:
+            return row
+        text = self._text(way, row)
+        if isinstance(text, Bad):
+            return text
+        row.data, row.type = text, target
+        return row
 
     def _keeps(self, name: str, type: str) -> bool:
         """Whether those of its own context get an event as it was sent."""
@@ -231,10 +245,10 @@ class Interpretation:
 
     def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         """Type and data in the terms of a context; None if they are what they are in root."""
-        if row.type in RESERVED_EVENTS:
+        way = self._converters.get((context, False, row.type)) or self._converter(context, Direction.OUT, row.type)
+        if way is None:
+            assert row.type in RESERVED_EVENTS, "only what is available in a context is matched for it"
             return None
-        way = self._converter(context, Direction.OUT, row.type)
-        assert way is not None, "only what is available in a context is matched for it"
         if way.is_identity:
             return None
         found = self._text(way, row)
@@ -350,23 +364,15 @@ class Interpretation:
 
     # ── ways ──
 
-    def _converted(self, way: Converter, row: Row) -> Row | Bad:
-        """The row in the terms of the other side; it is changed."""
-        if way.is_identity:
-            return row
-        found = self._text(way, row)
-        if isinstance(found, Bad):
-            return found
-        row.data, row.type = found, way.transformation.target.name
-        return row
-
     def _text(self, way: Converter, row: Row) -> bytes | Bad:
         """The data of a row in the terms of the other side."""
-        made = way.transformation
-        if made.externals and (refused := list(not_executed(made, NOT_EXECUTED))):
-            return _bad(row, refused)
+        envelope = _NOTHING
+        if way.needs_envelope:
+            if refused := list(not_executed(way.transformation, NOT_EXECUTED)):
+                return _bad(row, refused)
+            envelope = read_envelope(row)
         try:
-            return way.text(read_envelope(row) if way.needs_envelope else _NOTHING, row.data)
+            return way.text(envelope, row.data)
         except FAILURES:
             return _bad(row, way.text_faults(read_envelope(row), row.data))
 
@@ -375,7 +381,7 @@ class Interpretation:
         return {**self.rows.finders(way), **self.python.finders(way), **memory.finders(way)} if way.externals else {}
 
     def _converter(self, context: str, direction: Direction, type: str) -> Converter | None:
-        key = (context, direction, type)
+        key = (context, direction is Direction.IN, type)
         if key not in self._converters:
             found = self.contexts.get(context)
             way = None if found is None else self._ways_of(found, direction).get(type)
@@ -384,7 +390,7 @@ class Interpretation:
 
     def keyed(self, contexts: Iterable[str] | None = None) -> Mapping[str, set[Keyed]]:
         """Which tables are looked up in, and by which columns: for all events, or for what leaves to these contexts."""
-        named = None if contexts is None else set(contexts)
+        named = None if contexts is None else {each.partition("@")[0] for each in contexts}
         directions = Direction if named is None else (Direction.OUT,)
         found = (each for each in self.contexts if each.id not in self.contexts.faulty and _looks_up(each))
         return keyed(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -90,8 +91,8 @@ class Wording:
         if key in self._made:
             return self._made[key]
         row = self._rows[index]
-        found: tuple[str, bytes] | Bad | None = self._interpretation.original(row, context)
-        if found is not None:
+        found: tuple[str, bytes] | Bad | None = None
+        if row.sent is not None and (found := self._interpretation.original(row, context)) is not None:
             self.originals[context] += 1
         else:
             try:
@@ -135,9 +136,13 @@ def reworded(line: bytes, before: str, type: str, data: bytes) -> bytes:
 
     The quotes of a text are escaped, so the first of these keys are those of the envelope.
     """
-    head, key, _ = line.partition(_DATA)
-    old, new = (b',"type":%b' % msgspec.json.encode(each) for each in (before, type))
-    return b"%b%b%b}" % (head.replace(old, new, 1), key, data)
+    head = line[: line.index(_DATA)]
+    return b"%b%b%b}" % (head.replace(_typed(before), _typed(type), 1), _DATA, data)
+
+
+@lru_cache(maxsize=1024)
+def _typed(name: str) -> bytes:
+    return b',"type":%b' % msgspec.json.encode(name)
 
 
 def _asked(client: str, name: str, routing: Routing) -> Subscription:

@@ -43,7 +43,17 @@ class Converter:
     ``find`` gives functions that find rows of tables, by the name of the variable; those need not be bound then.
     """
 
-    __slots__ = ("_call", "_find", "_node", "_text", "function", "is_identity", "needs_envelope", "transformation")
+    __slots__ = (
+        "_call",
+        "_find",
+        "_node",
+        "_quick",
+        "_text",
+        "function",
+        "is_identity",
+        "needs_envelope",
+        "transformation",
+    )
 
     def __init__(self, transformation: Transformation, find: Mapping[str, Find] = _NONE) -> None:
         self.transformation = transformation
@@ -52,6 +62,8 @@ class Converter:
         self.function: PythonFunction = compile_value(simplify(self._node), self._parameters)
         self._call = self.function.call
         self._text: _Text | None = None
+        self._quick: Callable[..., bytes] | None = None
+        """The compiled function alone, if nothing has to be bound for it."""
         # Asked for every event; the transformation would look through its tree each time.
         self.is_identity = transformation.is_identity
         self.needs_envelope = bool(transformation.externals) or transformation.reads_envelope
@@ -72,6 +84,8 @@ class Converter:
 
     def text(self, event: Mapping[str, Any], text: bytes, rows: Mapping[str, Any] = _NONE) -> bytes:
         """The canonical text of the target's data, given that of the source's."""
+        if self._quick is not None:
+            return self._quick(event, text)
         if self._text is None:
             self._text = self._text_function()
         return self._text(event, text, rows)
@@ -119,23 +133,23 @@ class Converter:
         if made.is_identity:
             return lambda event, text, rows: text
         names = self._bound
-        call, decode = self._compiled_text()
+        call = self._compiled_text()
         if call is None:
             return self._slow_text()
-        if names:
-            return lambda event, text, rows: _encode(call(event, decode(text), *(rows.get(name) for name in names)))
-        return lambda event, text, rows: _encode(call(event, decode(text)))
+        if not names:
+            self._quick = call
+        return lambda event, text, rows: call(event, text, *(rows.get(name) for name in names))
 
-    def _compiled_text(self) -> tuple[Callable[..., Any] | None, Callable[[bytes], Any]]:
-        """What makes of what is read what is to be written, if there is any such way, and the reader."""
+    def _compiled_text(self) -> Callable[..., bytes] | None:
+        """What makes text of text, if there is any such way."""
         made = self.transformation
         with suppress(NotPossible):
-            patches = PatchPlan(self._node, made.source, made.types, self._parameters)
-            return patches.call, patches.decode
+            return PatchPlan(self._node, made.source, made.types, self._parameters).call
         with suppress(NotPossible):
             plan = TextPlan(self._node, made.source, made.types)
-            return compile_value(simplify(plan.node), self._parameters).call, plan.decode
-        return None, msgspec.json.decode
+            call, decode = compile_value(simplify(plan.node), self._parameters).call, plan.decode
+            return lambda event, text, *rows: _encode(call(event, decode(text), *rows))
+        return None
 
     def _slow_text(self) -> _Text:
         """By way of values, which works for whatever types there are."""

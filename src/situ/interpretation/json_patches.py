@@ -57,7 +57,7 @@ class _Object:
 
 
 class PatchPlan(Needs):
-    """``decode`` reads the text, ``call`` changes what it gave into what is to be written."""
+    """``call`` reads text, changes what it has read into what is to be written, and writes that: one function."""
 
     def __init__(self, node: Node, source: Struct, types: Types, parameters: Sequence[str]) -> None:
         super().__init__(node, source, types)
@@ -75,8 +75,11 @@ class PatchPlan(Needs):
         self._record(node, self.root, start, whole)
         self._check_order()
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._shape(self.root)).decode
-        self.function = self._emitter.block(whole.lines("    ") + f"    return {self._emitter.names['data']}\n")
-        self.call = self.function.call
+        data = self._emitter.names["data"]
+        read, write = (self._emitter.bind(each) for each in (self.decode, msgspec.json.Encoder().encode))
+        lines = f"    {data} = {read}({data})\n{whole.lines('    ')}    return {write}({data})\n"
+        self.function = self._emitter.block(lines)
+        self.call: Callable[..., bytes] = self.function.call
 
     # ── which structs are changed in place ──
 
@@ -251,6 +254,10 @@ class _StructEmitter(Emitter):
 
     def path(self, node: Read) -> str:
         return self._read(node)
+
+    def bind(self, value: Any) -> str:
+        """A name for a constant."""
+        return self._bind(value)
 
     def enter(self, variable: str) -> str:
         """The name of a variable of a loop, which all that is written until :meth:`leave` sees."""
