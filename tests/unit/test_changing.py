@@ -312,6 +312,11 @@ class TestReplaced:
         assert "`Position`" in str(error.value)
         assert "root.v1" in error.value.problems[0].hint
 
+    def test_another_unit_is_another_type_though_no_expression_says_so(self) -> None:
+        for old, new in (("y: double m}", "y: double cm}"), ("Position: {x: double m", "Position: {x: double km")):
+            types = FILES["types/t.yaml"].replace(old, new)
+            assert refused(self.start(), self.files(types, eu=self.EU)) == ["INT507"]
+
     def test_what_need_not_be_there_is_no_replacement(self) -> None:
         grown = self.HIGH.replace("z: double m", "z: optional double m")
         state, proposal = applied(self.start(), self.files(grown, eu=self.EU))

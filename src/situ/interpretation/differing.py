@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from situ.errors import Problems
 from situ.expr.print import print_expression
-from situ.expr.tree import Literal, MakeStruct, Node, rebuild
+from situ.expr.tree import Literal, MakeStruct, Node, Read, rebuild, walk
+from situ.interpretation.bodies import DATA
 from situ.interpretation.model import Context, Direction
 from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value
 from situ.interpretation.transformation import Transformation, own_transformations
@@ -45,7 +46,39 @@ def _alike(before: Transformation | None, after: Transformation | None) -> bool:
         return False
     if before.is_identity and after.is_identity:
         return True
+    if not _root_agrees(before, after):
+        return False
     return _same_externals(before, after) and same_step(before.step, after.step)
+
+
+def _root_agrees(before: Transformation, after: Transformation) -> bool:
+    """Whether what is read of root, or written there, is what it was: expressions do not say units."""
+    if before.direction is Direction.IN:
+        return agrees(before.target, after.target)
+    nodes = (before.node, *(key for each in before.externals.values() for _, key in each.keys))
+    reads = [part for node in nodes for part in walk(node) if isinstance(part, Read) and part.variable == DATA]
+    if any(not read.path for read in reads):
+        return agrees(before.source, after.source)
+    old, new = before.source, after.source
+    for name in {read.path[0] for read in reads}:
+        was, now = old.attribute(name), new.attribute(name)
+        if was is None or now is None or was.unit != now.unit or not agrees(was.type, now.type):
+            return False
+    return True
+
+
+def agrees(before: Type, after: Type) -> bool:
+    """Whether the attributes that both have mean the same in both."""
+    old, new = plain(before), plain(after)
+    if before == after:
+        return True
+    if isinstance(old, ListOf) and isinstance(new, ListOf):
+        return agrees(old.element, new.element)
+    if not isinstance(old, Struct) or not isinstance(new, Struct) or old.name != new.name:
+        return False
+    there = {each.name: each for each in new.attributes}
+    common = [(each, there[each.name]) for each in old.attributes if each.name in there]
+    return all(was.unit == now.unit and agrees(was.type, now.type) for was, now in common)
 
 
 def _same_externals(before: Transformation, after: Transformation) -> bool:
