@@ -1,9 +1,10 @@
-"""The events and subscriptions of the smart-building example, as the benchmarks of the pipeline use them."""
+"""The sensors of the smart-building example, in root's own terms, as the benchmarks of the pipeline use them."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,23 @@ FACES = Subscription(
 SUBSCRIPTIONS = (ARRIVALS, AT_RACKS, FACES)
 
 
+SENSORS = """\
+version: 1
+types:
+  Cartesian: {dx: double cm, dy: double cm}
+  Polar: {r: double ft, theta: double deg}
+events:
+  TagSeen: {reader: string, tag: TagId, cartesian: Cartesian}
+  FaceSeen: {camera: string, face: FaceId, polar: Polar}
+"""
+
+
 def project_files(*, situ: str = "") -> dict[str, str]:
     """The example's types, functions and publishers; its subscribers are left to the benchmark."""
-    names = ("types/building.yaml", "types/sensors.yaml", "functions/building.yaml", "clients/sensors.yaml")
+    names = ("types/building.yaml", "functions/building.yaml", "clients/sensors.yaml")
     files = {name: (EXAMPLE / name).read_text() for name in names}
-    return {"situ.yaml": f"version: 1\nname: bench\n{situ}", **files}
+    files["clients/sensors.yaml"] = re.sub(r"context: \w+, ", "", files["clients/sensors.yaml"])
+    return {"situ.yaml": f"version: 1\nname: bench\n{situ}", "types/sensors.yaml": SENSORS, **files}
 
 
 def messages(per_message: int = PER_MESSAGE) -> list[Sent]:

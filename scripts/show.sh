@@ -74,21 +74,27 @@ sed 's/at\.x < 5 m AND at\.y/at.x < 5 s AND att.y/' "$scratch/people.yaml" >clie
 show 1 'situ check'
 cp "$scratch/people.yaml" clients
 
-say 'The front desk asks for arrivals. What does its subscription ask for, and how do events find it?'
-show 0 'situ explain subscription desk/arrivals'
+say 'A reader sees a tag so many centimetres ahead. A camera sees a face so many feet away, at an angle. Each says so in its
+# own terms. Everybody else hears of a person at a point of the building, in metres:'
+show 0 'situ transform --from readers samples/tag.json; situ transform --from cameras samples/face.json'
+
+say 'A desk in the United States asks in feet, and in its own words. What does that ask of the events of the building?'
+show 0 'situ explain subscription us-desk/lobby'
 
 say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
-# while, sensors publish what they notice, some of it broken, and the front desk and security read along.'
+# while, sensors publish what they notice, some of it broken, and both desks read along.'
 beside sensors python programs/sensors.py --for 12 --rate 250 --broken 0.003
 beside desk python programs/desk.py
-beside faces situ subscribe FaceSeen --where 'polar.r < 2 m' --quiet
+beside us situ subscribe --client us-desk --durable lobby --quiet
 direct &
 started="$started $!"
 show 0 'situ run --for 120s'
 
-say 'Whom the front desk saw last (`python programs/desk.py`), and security at less than two metres from a camera
-# (`situ subscribe`):'
-show 0 "tail -4 '$scratch/desk'; tail -2 '$scratch/faces'"
+say 'Two dialects in, as sensors sent them (`python programs/sensors.py`):'
+show 0 "grep 'TagSeen\\|FaceSeen' '$scratch/sensors'"
+say 'and two out. The front desk hears metres (`python programs/desk.py`), the one in the United States feet
+# (`situ subscribe --client us-desk --durable lobby`):'
+show 0 "tail -3 '$scratch/desk'; tail -3 '$scratch/us'"
 say 'What was broken, while it ran (`situ dead-letters list`):'
 show 0 "cat '$scratch/letters'"
 say 'The log once more, through the same subscriptions (`situ replay`):'

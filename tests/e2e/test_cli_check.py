@@ -9,7 +9,10 @@ import pytest
 
 from tests.e2e.conftest import Situ
 
-SUMMARY = r"6 files, 14 types, 4 functions, 22 clients · 0 errors, 0 warnings · \d+\.\d s\n"
+SUMMARY = (
+    r"9 files, 10 types, 4 functions, 4 sources, 4 contexts, 22 clients"
+    r" · 0 errors, 0 warnings, \d+ observations \(-v shows them\) · \d+\.\d s\n"
+)
 
 
 def test_a_project_in_order_gives_one_line_from_any_folder_inside(situ: Situ) -> None:
@@ -27,18 +30,20 @@ def test_json_has_problems_summary_and_digest(situ: Situ, broken_project: Path) 
     ran = situ("check", "--json", "--project", situ.example)
     assert (ran.code, ran.err) == (0, "")
     assert ran.data.keys() == {"project", "problems", "summary", "digest"}
-    assert ran.data["problems"] == []
+    assert {each["severity"] for each in ran.data["problems"]} == {"observation"}
     assert re.fullmatch("[0-9a-f]{64}", ran.data["digest"])
     summary = ran.data["summary"]
     assert summary.pop("seconds") > 0
     assert summary == {
-        "files": 6,
-        "types": 14,
+        "files": 9,
+        "types": 10,
         "functions": 4,
+        "sources": 4,
+        "contexts": 4,
         "clients": 22,
         "errors": 0,
         "warnings": 0,
-        "observations": 0,
+        "observations": len(ran.data["problems"]),
     }
     broken = situ("check", "--json", "--project", broken_project)
     assert broken.code == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -16,7 +18,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=300, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "\n$ situ check\n6 files, 14 types" in ran.stdout
+    assert "\n$ situ check\n9 files, 10 types" in ran.stdout
     assert "because X104: " in ran.stdout
     assert "smart-building runs with the spark engine." in ran.stdout
     accepted = re.search(
@@ -27,9 +29,34 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
     assert taken > 1_000
     assert delivered > 50
     assert dead > 0
-    assert " is in the lobby\n" in ran.stdout
-    assert re.search(r"^(camera|reader|tracker|doors|climate)[^ ]*\.decode ", ran.stdout, re.MULTILINE)
-    # The log once more gives what was delivered.
-    live, replayed = re.findall(r"\bdesk/arrivals +([0-9,]+)\n", ran.stdout)
-    assert live == replayed
+    assert re.search(r"^(camera|reader|doors|climate)[^ ]*\.decode ", ran.stdout, re.MULTILINE)
+    # The log once more gives what was delivered, in whosever terms.
+    for subscription in ("desk/arrivals", "us-desk/lobby(?: in us)?"):
+        live, replayed = re.findall(rf"(?<![\w-]){subscription} +([0-9,]+)\n", ran.stdout)
+        assert live == replayed
+    assert_two_dialects_in_and_two_out(ran.stdout)
     assert not list(tmp_path.iterdir())
+
+
+def assert_two_dialects_in_and_two_out(shown: str) -> None:
+    # One point, seen by a reader and by a camera, before anything runs.
+    sightings = [json.loads(line)["data"] for line in re.findall(r'^\{.*"type": "Sighting".*$', shown, re.MULTILINE)]
+    assert [each["who"] for each in sightings] == ["p01", "p01"]
+    assert math.dist(*((each["at"]["x"], each["at"]["y"]) for each in sightings)) < 0.01
+    # A filter in feet, asked in metres.
+    assert "canonical  at.x < 4.8768 m AND at.y < 6.096 m" in shown
+    # What came in from whom, and what went out in whose terms.
+    counted = dict(re.findall(r"(Sighting(?: from \w+)?|us-desk/lobby in us) +([0-9,]+)\n", shown))
+    sighted, by_readers, by_cameras, located = (
+        int(counted[name].replace(",", ""))
+        for name in ("Sighting", "Sighting from readers", "Sighting from cameras", "us-desk/lobby in us")
+    )
+    assert sighted == by_readers + by_cameras
+    assert min(by_readers, by_cameras, located) > 10
+    # As sent, and as two desks got it.
+    assert re.search(r'^reader-\d+ sends TagSeen \{"reader": .*"cartesian": \{"dx": ', shown, re.MULTILINE)
+    assert re.search(r'^camera-\d+ sends FaceSeen \{"camera": .*"polar": \{"r": ', shown, re.MULTILINE)
+    assert re.search(r" is in the lobby: \d\.\d m, \d\.\d m, says (reader|camera)-\d+$", shown, re.MULTILINE)
+    located_at = re.findall(r'PersonLocated \S+ \{"person": "p\d+", "position": (\{.*?\})\}$', shown, re.MULTILINE)
+    assert located_at
+    assert all(json.loads(each)["x"] < 16 and json.loads(each)["y"] < 20 for each in located_at)

@@ -44,7 +44,7 @@ def test_the_example_is_copied_whole(tmp_path: Path) -> None:
     original = {path.relative_to(source) for path in source.rglob("*") if path.is_file() and ".situ" not in path.parts}
     assert original <= copied
     one, other = check_folder(tmp_path / "p", {}), check_folder(source, {})
-    assert one.problems == ()
+    assert one.errors == ()
     assert one.deployment is not None
     assert other.deployment is not None
     assert one.deployment.digest == other.deployment.digest

@@ -211,7 +211,13 @@ def test_what_a_file_says_is_what_it_said() -> None:
     """Blanks thrown in at random: the canonical form does not depend on them, nor does the meaning."""
     source = example_folder()
     dice = random.Random(7)
-    for file in ("types/building.yaml", "types/sensors.yaml", "functions/building.yaml", "clients/people.yaml"):
+    for file in (
+        "types/building.yaml",
+        "functions/building.yaml",
+        "sources/building.yaml",
+        "contexts/us.yaml",
+        "clients/people.yaml",
+    ):
         text = (source / file).read_text()
         assert formatted(text, file) == text, "the example is in canonical form"
         for _ in range(20):

@@ -3,7 +3,8 @@
     python programs/desk.py
 
 Reads the durable subscription `desk/arrivals` of `clients/people.yaml`: what comes while the program is not there
-waits for it.
+waits for it. Whether a reader or a camera saw somebody makes no difference here: who it was, and where in metres, has
+been found out on the way.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def main() -> None:
             person = people[event.data.who]
             if person["id"] not in greeted:
                 greeted.add(person["id"])
-                print(f"{event.time:%H:%M:%S} {person['name']}, {person['role']}, is in the lobby", flush=True)
+                at = event.data.at
+                place = f"{at.x:.1f} m, {at.y:.1f} m, says {event.source}"
+                print(f"{event.time:%H:%M:%S} {person['name']}, {person['role']}, is in the lobby: {place}", flush=True)
 
 
 if __name__ == "__main__":

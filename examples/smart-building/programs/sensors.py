@@ -2,8 +2,9 @@
 
     python programs/sensors.py --for 60 --rate 200
 
-Every reader and camera is a client of its own, as `clients/sensors.yaml` declares them. Some of what they send is
-broken on purpose: see `situ dead-letters list`.
+Every reader and camera is a client of its own, as `clients/sensors.yaml` declares them, and speaks in its own terms:
+tags in centimetres, faces in feet and degrees. Some of what they send is broken on purpose: see
+`situ dead-letters list`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from situ.errors import SituError
 from situ.testing.building import load_building, simulate
 
 PROJECT = Path(__file__).parents[1]
-TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate", "Sighting")
+TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate")
 
 
 async def main() -> None:
@@ -42,6 +43,7 @@ async def main() -> None:
     begin, published = loop.time(), 0
     async with AsyncExitStack() as stack:
         nodes: dict[str, Node] = {}
+        shown: set[str] = set()
         for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250)):
             await asyncio.sleep(begin + arrivals[0] / 1e6 - loop.time())
             for line in lines.splitlines():
@@ -56,6 +58,9 @@ async def main() -> None:
                 try:
                     await nodes[client].publish_event(type, data, source=source, time=event.get("time"))
                     published += 1
+                    if type not in shown:
+                        shown.add(type)
+                        print(f"{client} sends {type} {json.dumps(data)}", flush=True)
                 except SituError as error:
                     print(f"{client}: {error}")
     print(f"{published:,} events published by {len(nodes)} clients")
