@@ -138,12 +138,14 @@ class HostedSpark:
         """Open the session; gives what makes an engine in it."""
         try:
             from situ.pipeline.engine import QUERY, SparkEngine
+            from situ.pipeline.looking_up import check_tables
             from situ.pipeline.recovery import check_checkpoint
             from situ.pipeline.session import LOST, open_session
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
         # What cannot be gone on from is told before Java is started, which takes a while.
         check_checkpoint(self._checkpoints / QUERY)
+        check_tables(self._address, self._folder)
         self._lost = LOST
         settings = self._settings
         conf = {name: value.value for name, value in settings.spark.conf}

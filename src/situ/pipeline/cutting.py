@@ -135,7 +135,7 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(options.address, part.version)
-        rows = decode(messages, plan, part.highest, lambda version: former(options.address, version, part.tables))
+        rows = decode(messages, plan, part.highest, lambda version: former(options.address, version, plan, part.tables))
         if options.content == "rows":
             yield from frames.row_batches(rows, _ROWS)
         else:

@@ -28,9 +28,9 @@ from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
 from situ.pipeline.dispatch import dispatching
-from situ.pipeline.looking_up import read_tables
+from situ.pipeline.looking_up import check_tables
 from situ.pipeline.offsets import Offset, read_offset
-from situ.pipeline.plans import current_version, fetch, load_plan
+from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.session import LOST
 from situ.pipeline.source import BusSource
@@ -104,7 +104,7 @@ class SparkEngine:
         check_checkpoint(self._checkpoint)
         adopt_log(bus, names, self._checkpoint)
         recall(bus, names, self._checkpoint)
-        self._check_tables()
+        check_tables(self._address, self._folder)
         stream = (
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
@@ -125,14 +125,6 @@ class SparkEngine:
         )
         self._warm_up()  # the query gets ready meanwhile
         self._await_first_look()
-
-    def _check_tables(self) -> None:
-        """Whoever starts the engine is told what keeps its first batch from running."""
-        version = current_version(self._address)
-        if version:
-            deployment = fetch(self._address, version)
-            if deployment.sources:
-                read_tables(deployment, self._folder)
 
     def _warm_up(self) -> None:
         """Have the workers, with the plan in force, before the first event waits for them; but not for ever."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,9 +21,8 @@ from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import fetch_text, load_plan
+from situ.pipeline.plans import current_version, fetch, fetch_text, load_plan
 from situ.registry.engines import TROUBLES
-from situ.sources import Table
 from situ.tables import TablesInUse
 from situ.tables.stored import FetchedTables, TableStore
 from situ.types.table import Types
@@ -112,19 +111,27 @@ class _Terms(msgspec.Struct):
     contexts: msgspec.Raw = msgspec.Raw(b"")
 
 
-def read_tables(deployment: Deployment, folder: Path, contexts: Iterable[str] | None = None) -> Mapping[str, Table]:
-    """The tables as they are now that are looked up in, for all events or for what leaves to these contexts."""
-    with TablesInUse(folder) as tables:
-        return tables.use(deployment.sources, Interpretation.of(deployment).keyed(contexts))
+def check_tables(address: Address, folder: Path) -> None:
+    """Whoever starts an engine is told what keeps its first batch from running: a table that cannot be used."""
+    version = current_version(address)
+    deployment = fetch(address, version) if version else Deployment()
+    if deployment.sources:
+        with TablesInUse(folder) as tables:
+            tables.use(deployment.sources, Interpretation.of(deployment).keyed())
 
 
-def former(address: Address, version: int, digests: Mapping[str, str]) -> Interpretation | None:
-    """What contexts did in the deployment of this version, with the tables of now; None if the bus has it no more."""
+def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]) -> Interpretation | None:
+    """What contexts did in the deployment of this version, with the tables of now; None if the bus has it no more.
+
+    A source that has changed since then is another table: it is not there.
+    """
     try:
         plan = load_plan(address, version)
     except SituError:
         return None
-    use_tables(plan, address, digests)
+    then = plan.deployment.sources
+    same = {name: each for name, each in digests.items() if then.get(name) == now.deployment.sources[name]}
+    use_tables(plan, address, same)
     return plan.interpretation
 
 
