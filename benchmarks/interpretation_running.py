@@ -173,7 +173,7 @@ def _change_variants(bench: Bench) -> list[Variant]:
 
 def _changed(bench: Bench, folder: Path) -> Callable[[], Taken]:
     turns = iter(range(TURNS))
-    before, after = bench.some(5, 2), bench.some(5, 3)
+    before, after = bench.some(5, 2), bench.some(15, 23)  # the command itself takes a while
 
     def work() -> Taken:
         turn = next(turns)

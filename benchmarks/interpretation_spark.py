@@ -36,7 +36,7 @@ def _ingress(bench: Bench, form: Form, consumers: int, contexts: int, *, mediate
         for seed in range(4)
         for client in CLIENTS
     ]
-    return Ingress(zone, parts, bench.some(full, 60_000) // PER_MESSAGE)
+    return Ingress(zone, parts, bench.some(full, 120_000) // PER_MESSAGE)
 
 
 def _about(form: Form, consumers: int, contexts: int) -> str:
@@ -70,7 +70,7 @@ def _others(bench: Bench, about: str, ingress: Ingress) -> list[Variant]:
     zone = ingress.zone
     (subscription,) = zone.deployment.subscriptions.values()
     group, version = group_of(subscription), zone.deployment.version
-    few = Ingress(zone, ingress.parts, bench.some(150_000, 60_000) // PER_MESSAGE)
+    few = Ingress(zone, ingress.parts, bench.some(400_000, 120_000) // PER_MESSAGE)
 
     def by_hand() -> float:
         return drain_by_query(
