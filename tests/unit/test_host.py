@@ -15,9 +15,11 @@ from situ.bus.memory import MemoryBus
 from situ.bus.nats import NatsBus
 from situ.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
 from situ.cli.published import Given, Reader, Wrong
-from situ.cli.show_figures import clock, show_line, size
+from situ.cli.show_figures import accepted, clock, show_line, size
+from situ.cli.show_figures import delivered as show_delivered
 from situ.deployment import Deployment
 from situ.errors import SituError
+from situ.event.row import Row, origins_of
 from situ.host import supervise as supervising
 from situ.host.delivered import Delivered
 from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
@@ -93,6 +95,42 @@ def test_sizes_and_times_as_people_read_them() -> None:
     assert show_line(figures) == (
         "00:05 running · in 10/s (1,234) · out 0/s (0) · waiting 0 · dead letters 0 · memory 0 B · deployment 2"
     )
+
+
+def test_terms_are_named_where_they_are_not_roots() -> None:
+    figures = Figures(
+        engine="edge",
+        types={"Door": 7, "Sighting": 5, "SightingOfCat": 1},
+        origins={"Sighting readers": 3, "Sighting cameras": 2, "SightingOfCat readers": 1},
+        subscriptions={"desk/a": 1, "us-desk/b": 4},
+        terms={"us-desk/b": "us"},
+    )
+    assert accepted(figures) == [
+        ("Door", 7),
+        ("Sighting", 5),
+        ("Sighting from readers", 3),
+        ("Sighting from cameras", 2),
+        ("SightingOfCat", 1),
+        ("SightingOfCat from readers", 1),
+    ]
+    assert show_delivered(figures) == [("us-desk/b in us", 4), ("desk/a", 1)]
+    assert decode_figures(figures.encode()) == figures
+
+
+def test_contexts_of_subscriptions_are_learnt_with_the_deployment() -> None:
+    there = Subscription(client="a", name="one", types=("T",), context="us")
+    here = Subscription(client="b", name="two", types=("T",))
+    delivered = Delivered()
+    delivered.learn(Deployment(version=1, subscriptions={each.id: each for each in (there, here)}))
+    assert delivered.terms(("a/one", "b/two", "c/three")) == {"a/one": "us"}
+    delivered.learn(Deployment(version=2, subscriptions={"a/one": replace(there, context="root")}))
+    assert delivered.terms(("a/one",)) == {}
+
+
+@pytest.mark.parametrize(("context", "expected"), [("root", []), ("readers", ["T readers"]), ("us@3", ["T us"])])
+def test_rows_say_in_whose_terms_they_came(context: str, expected: list[str]) -> None:
+    row = Row(65536, "a", 1, 1, context, 0, "a", "a", "T", 0, "", None, "", b"{}")
+    assert list(origins_of([row])) == expected
 
 
 # ── engines that fail ─────────────────────────────────────────────────────────────────────────────
