@@ -264,10 +264,10 @@ SCENARIOS = [
         title="Changing a context while events flow",
         unit="ms without an event",
         about=f"{RATE:,} events/s from one context to another. After five seconds `situ apply` gives root another "
-        "event type and the consumer's context a type and a mapping for it: a new version of both, compiled and taken over "
-        "by the engine. All events come, each once. The value is the longest time without an event in the two seconds "
-        "around the moment when the change is in force; on Spark events come in batches, and no more than two may be "
-        "missed. " + BEFORE + "latency rises for a moment, most of which is Java compiling and loading classes.",
+        "event type and the consumer's context a type and a mapping for it: a new version of both, compiled and taken "
+        "over by the engine. All events come, each once. The value is the longest time without an event in the two "
+        "seconds around the moment when the change is in force; on Spark events come in batches, and no more than two "
+        "may be missed. " + BEFORE + "latency rises for a moment, most of which is Java compiling and loading classes.",
         variants=_change_variants,
         judge=_change_verdicts,
         repetitions=3,
