@@ -109,3 +109,30 @@ def test_whether_events_pass_without_being_converted_is_said(situ: Situ, folder:
     assert told["shortcut"] == {"safe": False, "taken": False, "reason": reason, "setting": "safe"}
     (folder / "situ.yaml").write_text("name: plant\ndefaults: {shortcut: never}\n")
     assert "shortcut: never" in explain(situ, folder, "--context", "feet", "--in", "Back").out
+
+
+def test_what_nobody_remembers_here_is_missing(situ: Situ, folder: Path) -> None:
+    remembering = """
+context: moving
+types: {Place: {lat: double, lon: double}}
+events:
+  Where: {who: string, at: Place}
+maps: [out: Sighting -> Where]
+rules: {out: [Spot -> to_place]}
+functions:
+  to_place:
+    signature: Spot -> Place
+    key: event.who
+    state: {ref: {event: Origin, key: who, keep: {lat: lat, lon: lon}, ttl: 24 h, max_keys: 100}}
+    expr: struct(ref.lat + value.y AS lat, ref.lon + value.x AS lon)
+"""
+    write(
+        folder,
+        {
+            "contexts/moving.yaml": remembering,
+            "types/more.yaml": "events: {Origin: {who: string, lat: double, lon: double}}",
+        },
+    )
+    ran = explain(situ, folder, "--fused", "feet", "moving", "--in", "-", "--type", "Read", "--json", data=DATA)
+    assert ran.code == 1, ran.err
+    assert [each["code"] for each in json.loads(ran.out)["failures"]] == ["INT706"]

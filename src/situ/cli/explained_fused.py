@@ -20,6 +20,7 @@ from situ.expr.runtime import FAILURES
 from situ.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
 from situ.interpretation.bodies import DATA
 from situ.interpretation.fused import Fused, FusedConverter, fuse
+from situ.interpretation.rows import Find
 from situ.interpretation.steps import Provenance
 from situ.interpretation.transformation import Transformation
 from situ.types.encode import encode
@@ -109,7 +110,12 @@ class Between:
             raise Stop(Exit.NO, *problems)
         into = self.incoming.get(type)
         out = self.outgoing.get(into.target.name)
-        return fuse(into, out, (self.tables.find(into), self.tables.find(out)))
+        return fuse(into, out, (self._find(into), self._find(out)))
+
+    def _find(self, way: Transformation) -> dict[str, Find]:
+        """Here nothing runs that could remember events: there are none."""
+        found = self.tables.find(way)
+        return {name: found.get(name, _remembers_nothing) for name in way.externals}
 
     def _hindered(self, type: str) -> tuple[Problem, ...]:
         into = self.incoming.by_type[type]
@@ -117,6 +123,10 @@ class Between:
         if out is None:
             return (self.outgoing.missing(into.target.name),)
         return tuple(problem for way in (into, out) for problem in not_executed(way, NOT_EXECUTED))
+
+
+def _remembers_nothing(*_: object) -> None:
+    return None
 
 
 def explain_fused(way: Fused, between: Between, sample: tuple[Any, Any] | None = None) -> FusedExplained:
