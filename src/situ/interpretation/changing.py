@@ -220,7 +220,8 @@ def _set_back(
     place: Location | None,
 ) -> None:
     """The context as it was, and beside it one that has what is new."""
-    users = [each for other in work.contexts if descends(other, id) for each in uses.get(other.id, ())]
+    below = [other.id for other in work.contexts if descends(other, id) and other.id != ROOT]
+    users = [each for other in below for each in uses.get(other, ())]
     shown = ", ".join(users[:_MOST_NAMED]) + (f" and {len(users) - _MOST_NAMED} more" if users[_MOST_NAMED:] else "")
     if id == ROOT and (type := _replaced(old, work.contexts)):
         number = 1 + max(map(former_root, work.bodies), default=0)
