@@ -184,9 +184,15 @@ class TestGoingOver:
 @maps_to("Weighed", direction="both")
 @conv_function("stone", "kg", expr="value * 6.35")
 @dataclass
-class InStones:
+class Weighed:
     n: int
     mass: Annotated[float, Unit("stone")]
+
+
+@context("code")
+@conv_function("stone", "kg")
+def to_kilograms(value: float) -> float:
+    return value * 6.35
 
 
 ONLY_TYPES = {"types/all.yaml": PARCELS}
@@ -214,6 +220,24 @@ class TestDefining:
                 (event,) = await within(seen)
                 assert event.data["mass"] == pytest.approx(4.5359237)
                 assert zone.registry.find("context", "pounds").origin == "client"
+
+        run(tmp_path, work, files=ONLY_TYPES)
+
+    def test_classes_define_a_context(self, tmp_path: Path) -> None:
+        async def work(zone: EdgeZone) -> None:
+            async with zone.connect("hall") as hall, zone.connect("scale") as scale:
+                seen = await taken(hall, "Weighed", count=1)
+                await scale.define_context("stones", Weighed)
+                await scale.use_context("stones")
+                await scale.publish_event("Weighed", n=1, mass=10.0)
+                (event,) = await within(seen)
+                assert event.data["mass"] == 63.5
+                with pytest.raises(SituError) as refused:
+                    await scale.define_context("others", Weighed)
+                assert code(refused) == "R102"
+                with pytest.raises(SituError) as refused:
+                    await scale.define_context("code", to_kilograms)
+                assert code(refused) == "INT411"
 
         run(tmp_path, work, files=ONLY_TYPES)
 
