@@ -243,6 +243,10 @@ class Interpretation:
             return found
         return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1])
 
+    def plain_way(self, context: str, type: str) -> Converter | None:
+        way = self._converter(context, Direction.OUT, type)
+        return None if way is None or way.is_identity or way.needs_envelope else way
+
     def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         """Type and data in the terms of a context; None if they are what they are in root."""
         way = self._converters.get((context, False, row.type)) or self._converter(context, Direction.OUT, row.type)

@@ -6,23 +6,28 @@ Which events are wanted was decided by routing, but for filters that had to wait
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import msgspec
 
 from situ.deployment.later import Decision
 from situ.deployment.memory import Held
 from situ.event.row import Bad, Row
+from situ.expr.runtime import FAILURES
+from situ.interpretation.convert import Converter
 from situ.interpretation.model import ROOT
 from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
 _DATA = b',"data":'
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_Text = Callable[[Mapping[str, Any], bytes], bytes]
 
 
 class Speaker(Protocol):
@@ -31,6 +36,9 @@ class Speaker(Protocol):
     def original(self, row: Row, context: str) -> tuple[str, bytes] | None: ...
 
     def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None: ...
+
+    def plain_way(self, context: str, type: str) -> Converter | None:
+        """The converter of a root event type that needs nothing but the data; None if there is more to it."""
 
     def decision(self, asked: Group | Subscription, type: str) -> Decision | None: ...
 
@@ -62,7 +70,8 @@ class Wording:
         self._interpretation = interpretation
         self._rows = rows
         self._lines = lines
-        self._made: dict[tuple[int, str], bytes | None] = {}
+        self._made: dict[str, dict[int, bytes | None]] = {}
+        self._plain: dict[tuple[str, str], tuple[_Text, bytes, bytes] | None] = {}
         self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
     def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
@@ -87,10 +96,32 @@ class Wording:
         """None if the row cannot be put in these terms."""
         if context == ROOT:
             return self._lines[index]
-        key = (index, context)
-        if key in self._made:
-            return self._made[key]
+        made = self._made.get(context)
+        if made is None:
+            made = self._made[context] = {}
+        elif index in made:
+            return made[index]
         row = self._rows[index]
+        if row.sent is None and (plain := self._way(context, row.type)) is not None:
+            text, before, after = plain
+            try:
+                line: bytes | None = _reworded(self._lines[index], before, after, text(_NOTHING, row.data))
+            except FAILURES:
+                line = self._line(index, row, context)  # slowly: all that is wrong is said
+        else:
+            line = self._line(index, row, context)
+        made[index] = line
+        return line
+
+    def _way(self, context: str, type: str) -> tuple[_Text, bytes, bytes] | None:
+        key = (context, type)
+        if key not in self._plain:
+            way = self._interpretation.plain_way(context, type)
+            after = "" if way is None else way.transformation.target.name
+            self._plain[key] = None if way is None else (way.text, _typed(type), _typed(after))
+        return self._plain[key]
+
+    def _line(self, index: int, row: Row, context: str) -> bytes | None:
         found: tuple[str, bytes] | Bad | None = None
         if row.sent is not None and (found := self._interpretation.original(row, context)) is not None:
             self.originals[context] += 1
@@ -99,16 +130,14 @@ class Wording:
                 found = self._interpretation.in_terms(row, context)
             except Held as held:
                 self.held.append((index, context, held.until))
-                self._made[key] = None
                 return None
-        line: bytes | None = self._lines[index]
         if isinstance(found, Bad):
-            line = None
             self.bad.append(found)
-        elif found is not None:
-            line = reworded(self._lines[index], row.type, *found)
-        self._made[key] = line
-        return line
+            return None
+        if found is None:
+            return self._lines[index]
+        type, data = found
+        return _reworded(self._lines[index], _typed(row.type), _typed(type), data)
 
     def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
@@ -131,13 +160,13 @@ class Wording:
         return self._decided[key]
 
 
-def reworded(line: bytes, before: str, type: str, data: bytes) -> bytes:
-    """The line of an event of type ``before``, with another type and other data; its envelope stays as it is.
+def _reworded(line: bytes, before: bytes, after: bytes, data: bytes) -> bytes:
+    """The line of an event with another type and other data; its envelope stays as it is.
 
     The quotes of a text are escaped, so the first of these keys are those of the envelope.
     """
-    head = line[: line.index(_DATA)]
-    return b"%b%b%b}" % (head.replace(_typed(before), _typed(type), 1), _DATA, data)
+    head = line[: line.index(_DATA)].replace(before, after, 1)
+    return b'%b,"data":%b}' % (head, data)
 
 
 @lru_cache(maxsize=1024)
