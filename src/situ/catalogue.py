@@ -1345,8 +1345,8 @@ NEVER_TRUE = _define(
 AFTER_TRANSFORMATION = _define(
     "INT604",
     "filter evaluated after transformation",
-    "`{subscription}` is decided for events of type `{type}` after they are converted: its filter reads {reasons}.",
-    "Events that the rest of the filter lets through are converted first. Nothing needs to be done.",
+    "`{subscription}` is decided for events of type `{type}` after routing: its filter reads {reasons}.",
+    "Events that the rest of the filter lets through are looked at one by one. Nothing needs to be done.",
     severity=Severity.OBSERVATION,
     subscription=str,
     type=str,

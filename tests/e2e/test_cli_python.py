@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_check_counts_the_file_and_observes_what_waits_for_python(situ: Situ, folder: Path) -> None:
     ran = situ("check", "-v", cwd=folder)
     assert ran.code == 0
-    assert "observation INT604: `desk/deep` is decided for events of type `Level` after they are converted" in ran.out
+    assert "observation INT604: `desk/deep` is decided for events of type `Level` after routing" in ran.out
     assert "its filter reads what `yards` gives" in ran.out
 
 

@@ -1,6 +1,7 @@
 """Tables for commands that convert events: read when the first event needs them, once, and let go at once.
 
-Beside them the Python functions, which are executed when they are first called.
+Beside them the Python functions, which are executed when they are first called, and what was remembered of the events
+before.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from situ.deployment.memory import Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.interpretation.rows import Find
@@ -24,6 +26,7 @@ class LookedUp:
         self._folder = folder
         self._rows = Rows()
         self._python = PythonFunctions()
+        self.memory = Memory()
 
     def find(self, way: Transformation) -> Mapping[str, Find]:
         """How what a transformation needs besides the event is found; ``SituError`` if a table cannot be used."""
@@ -35,4 +38,4 @@ class LookedUp:
         for name, keys in needed.items():
             for columns, as_of in keys:
                 self._rows.tables[name].index(columns, as_of)
-        return {**self._rows.finders(way), **self._python.finders(way)}
+        return {**self._rows.finders(way), **self._python.finders(way), **self.memory.finders(way)}

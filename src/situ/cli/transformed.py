@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from situ.catalogue import NO_WAY_IN, NOT_EXECUTED
 from situ.cli.in_context import Ways
@@ -15,9 +17,10 @@ from situ.cli.outcome import envelope_of
 from situ.cli.published import Given
 from situ.deployment.interpreting import not_executed
 from situ.errors import Problem
+from situ.event.row import Row
 from situ.expr.runtime import FAILURES
 from situ.interpretation.convert import Converter
-from situ.interpretation.model import Context, Direction
+from situ.interpretation.model import ROOT, Context, Direction
 from situ.types.decode import Extra, decoder
 from situ.types.encode import encode
 
@@ -37,12 +40,15 @@ class Passage:
     @classmethod
     def of(cls, source: Context, target: Context, opened: Opened) -> Passage:
         deployment = opened.deployment
-        return cls(
+        passage = cls(
             incoming=Ways.of(source, Direction.IN),
             outgoing=Ways.of(target, Direction.OUT),
             extra=deployment.settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
             tables=LookedUp(deployment.sources, opened.path),
         )
+        ways = (*passage.incoming.by_type.values(), *passage.outgoing.by_type.values())
+        passage.tables.memory.use(ways, deployment.types)
+        return passage
 
     def transform(self, given: Given) -> dict[str, Any] | Problems:
         """The event as somebody in the other context gets it, or all that is wrong with it."""
@@ -53,10 +59,20 @@ class Passage:
             if not isinstance(found, _Event):
                 return found
             type, data = found.type, found.data
+            if ways is self.incoming:
+                self._note(type, data, envelope["time"])
         if not given.sent:
             return data
         kept = {name: value for name, value in given.sent.items() if name != "data"}
         return {**kept, "type": type, "data": data}
+
+    def _note(self, type: str, data: Any, time: datetime) -> None:
+        """What is in root's terms may be remembered by the conversions of what follows."""
+        memory = self.tables.memory
+        if not memory.is_empty:
+            at = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+            text = msgspec.json.encode(data)
+            memory.note([Row(0, "", 0, 0, ROOT, 0, "", "", type, at, "", None, "", text)])
 
     def _through(self, ways: Ways, type: str, data: Any, envelope: Mapping[str, Any]) -> _Event | Problems:
         if type not in ways.by_type:
