@@ -14,6 +14,7 @@ from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import encode_rows
 from situ.event.row import Bad, Row
+from situ.host.replaying import Replay
 from situ.project.check import check_folder
 from tests.project_files import write
 
@@ -318,3 +319,18 @@ def test_nothing_can_wait_on_the_way_in(tmp_path: Path) -> None:
     [bad] = compile_plan(checked.deployment).interpretation.into_root([row])
     assert isinstance(bad, Bad)
     assert bad.errors[0][0] == "INT711"
+
+
+def test_replay_remembers_as_the_engine_does(tmp_path: Path) -> None:
+    trip = Trip(tmp_path, missing="hold 5 s")
+    rows = [
+        trip.row("ProductStatus", "t7", 2, {"product": "waits", "pos": {"x": 0.0, "y": 0.0}}),
+        trip.row("TruckPosition", "t7", 0, {"truck": "t7", "lat": 50.0, "lon": 9.0}),
+        trip.row("TruckPosition", "t7", 4, {"truck": "t7", "lat": 51.0, "lon": 9.0}),
+        trip.row("ProductStatus", "t7", 3, {"product": "late", "pos": {"x": 0.0, "y": 0.0}}),
+    ]
+    replay = Replay(compile_plan(trip.plan.deployment))
+    for row, line in zip(rows, encode_rows(rows), strict=True):
+        replay.add(row, line)
+    found = [json.loads(each.line)["data"] for each in replay.finish() if each.subscription == "desk/all"]
+    assert [(each["product"], each["pos"]["lat"]) for each in found] == [("waits", 50.0), ("late", 50.0)]

@@ -2,7 +2,8 @@
 
 On Spark the pipeline does it, with all cores; in one process it is done here, with the routing of the edge engine. Both
 give a delivery for each event and each subscription it is for, each event once however often the log holds it. What is
-looked up is looked up in the tables as they are when the replay begins.
+looked up is looked up in the tables as they are when the replay begins; what is remembered, in one process, is what the
+part of the log that is replayed has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,11 +27,13 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import MALFORMED_LINE
 from situ.deployment import Deployment
+from situ.deployment.holding import Holding, Said
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
+from situ.deployment.wording import Worded
 from situ.event.instants import microseconds
 from situ.event.lines import decode_line, encode_row
-from situ.event.message import join_lines, position, split_lines
+from situ.event.message import PLACES, join_lines, position, split_lines
 from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
 from situ.settings import Settings
@@ -108,6 +111,8 @@ class Replay:
         self._seen: OrderedDict[tuple[str, int, int], None] = OrderedDict()
         self._rows: list[Row] = []
         self._texts: list[bytes] = []
+        plan.interpretation.outgoing.holds = True
+        self._holding = Holding(plan.interpretation.outgoing)
 
     @property
     def full(self) -> bool:
@@ -137,11 +142,23 @@ class Replay:
         self._rows, self._texts = [], []
         self.events += len(rows)
         plan = self._plan
+        if plan.interpretation.remembers:
+            return [each for said in self._said(rows, texts) for each in self._deliveries(said.rows, said.worded)]
         worded = plan.interpretation.worded(rows, texts, plan.routing.route(rows), plan.routing)
+        return self._deliveries(rows, worded)
+
+    def _said(self, rows: list[Row], texts: list[bytes]) -> Iterator[Said]:
+        """Message by message, as engines do where conversions ask what came before."""
+        for _, places in groupby(range(len(rows)), key=lambda place: rows[place].pos // PLACES):
+            first, *others = places
+            part = slice(first, first + 1 + len(others))
+            yield from self._holding.word(rows[part], texts[part], self._plan)
+
+    def _deliveries(self, rows: Sequence[Row], worded: Worded) -> list[Delivery]:
         found = [
             (index, subscription, line)
             for index, group, line in worded.durable
-            for subscription in plan.routing.groups[group].subscriptions
+            for subscription in self._plan.routing.groups[group].subscriptions
             if not subscription.startswith(f"{rows[index].client}/")
         ]
         found += [
