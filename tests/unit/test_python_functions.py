@@ -12,12 +12,9 @@ import pytest
 
 from situ.deployment import Deployment
 from situ.deployment.plan import Plan, compile_plan
-from situ.documents import parse_yaml
 from situ.errors import Problems
 from situ.event.lines import encode_rows
 from situ.event.row import OUTBOUND, Bad, Row
-from situ.interpretation.coded import refuse_code
-from situ.interpretation.declare import declare_contexts
 from situ.interpretation.model import Direction
 from situ.interpretation.transformation import transformations
 from situ.project.check import Checked, check_folder
@@ -301,19 +298,3 @@ def test_faults_are_found_without_running(tmp_path: Path, name: str, code: str, 
     assert expected in {each.code.code for each in found.errors}, [str(each) for each in found.problems]
     places = [each.location for each in found.errors if each.code.code == expected]
     assert all(place is not None and place.line is not None for place in places)
-
-
-@pytest.mark.parametrize(
-    ("body", "refused"),
-    [
-        ("{signature: double -> double, python: geo.place}", ["INT411"]),
-        ("{signature: double -> double, python: geo.f, code: 'def f(x): return x'}", ["INT411"]),
-        ("{signature: double -> double, expr: value}", []),
-        ("double -> double = value", []),
-    ],
-)
-def test_code_of_a_client_is_refused(body: str, refused: list[str]) -> None:
-    problems = Problems()
-    document = parse_yaml(f"context: us\nfunctions:\n  f: {body}\n", "sent")
-    refuse_code(declare_contexts([document], Problems()), problems)
-    assert [each.code.code for each in problems] == refused

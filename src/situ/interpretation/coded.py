@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from situ.catalogue import CODE_FROM_CLIENT
 from situ.documents import Mapping as MappingNode
 from situ.documents import Node, Reader, Scalar
 from situ.documents.nodes import placed
@@ -36,14 +35,6 @@ def with_code(declared: Mapping[str, ContextText], files: Iterable[Code], proble
                 rules=(*context.rules, *(_rule(code, function, each) for each in function.rules)),
             )
     return result
-
-
-def refuse_code(declared: Mapping[str, ContextText], problems: Problems) -> None:
-    """INT411 for every function of Python in contexts that a client sends: it declares functions as expressions."""
-    for text in declared.values():
-        for key, node in text.functions:
-            if isinstance(node, MappingNode) and ("python" in node or "code" in node):
-                problems.add(CODE_FROM_CLIENT(key.location, name=key.text))
 
 
 def _with_text(node: Node, codes: Mapping[str, Code]) -> Node:
