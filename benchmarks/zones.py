@@ -57,7 +57,7 @@ class Ingress:
         self.messages = messages
         self.stored_in = 0.0
         """Seconds that it took to fill it."""
-        self.parts = parts
+        self._parts = parts
         self._incarnation = 0
         self._intact = False
 
@@ -67,12 +67,12 @@ class Ingress:
 
     @property
     def events(self) -> int:
-        return sum(self.parts[number % len(self.parts)].count for number in range(self.messages))
+        return sum(self._parts[number % len(self._parts)].count for number in range(self.messages))
 
     @property
     def size(self) -> int:
         """Bytes of all messages."""
-        return sum(len(self.parts[number % len(self.parts)].body) for number in range(self.messages))
+        return sum(len(self._parts[number % len(self._parts)].body) for number in range(self.messages))
 
     def fill(self, *, again: bool = True) -> None:
         """All streams of the zone are empty but this one. Not ``again``: what only was read stays as it is."""
@@ -91,7 +91,7 @@ class Ingress:
     def _messages_of(self, names: Names) -> Iterator[Message]:
         reached: dict[str, int] = defaultdict(lambda: 1)
         for number in range(self.messages):
-            sent = self.parts[number % len(self.parts)]
+            sent = self._parts[number % len(self._parts)]
             key = EventKey(sent.client, self._incarnation, reached[sent.client])
             reached[sent.client] += sent.count
             headers = {

@@ -11,7 +11,7 @@ import pytest
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.wording import Worded
 from situ.errors import Problems
-from situ.event.lines import decode_line, encode_rows
+from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.row import Row
 from situ.interpretation.model import Direction
 from situ.interpretation.shortcut import Shortcut, shortcut
@@ -159,6 +159,18 @@ def test_settings_decide_whether_it_is_taken() -> None:
     no = Shortcut(comes_back=False, reason="no way in")
     taken = {policy: [each.taken(policy) for each in (safe, unsafe, no)] for policy in ("safe", "original", "never")}
     assert taken == {"safe": [True, False, False], "original": [True, True, False], "never": [False, False, False]}
+
+
+@pytest.mark.parametrize("ext", ["", '"xtype":"Level","subject":",\\"type\\":\\"Level\\",\\"data\\":"'])
+@pytest.mark.parametrize("pos", [0, 65536])
+def test_lines_in_other_terms_are_those_of_the_events(tmp_path: Path, ext: str, pos: int) -> None:
+    plan = plan_of(tmp_path)
+    data = b'{"tank":"t","depth":1.0,"note":"\\"type\\":\\"Level\\""}'
+    row = Row(pos, "hall", 1, 1, "root", 0, "a", "hall", "Level", 7, "", 0.5, ext, data)
+    worded = plan.interpretation.worded([row], encode_rows([row]), plan.routing.route([row]), plan.routing)
+    expected = plan.interpretation.out_of_root(row, "yards")
+    assert isinstance(expected, Row)
+    assert {line for _, client, _, line in worded.live if client == "desk"} == {encode_row(expected)}
 
 
 # ── delivered ─────────────────────────────────────────────────────────────────────────────────────

@@ -105,7 +105,7 @@ class Wording:
         if row.sent is None and (plain := self._way(context, row.type)) is not None:
             text, before, after = plain
             try:
-                line: bytes | None = _reworded(self._lines[index], before, after, text(_NOTHING, row.data))
+                line: bytes | None = _reworded(self._lines[index], row, before, after, text(_NOTHING, row.data))
             except FAILURES:
                 line = self._line(index, row, context)  # slowly: all that is wrong is said
         else:
@@ -137,7 +137,7 @@ class Wording:
         if found is None:
             return self._lines[index]
         type, data = found
-        return _reworded(self._lines[index], _typed(row.type), _typed(type), data)
+        return _reworded(self._lines[index], row, _typed(row.type), _typed(type), data)
 
     def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
@@ -160,13 +160,13 @@ class Wording:
         return self._decided[key]
 
 
-def _reworded(line: bytes, before: bytes, after: bytes, data: bytes) -> bytes:
-    """The line of an event with another type and other data; its envelope stays as it is.
+def _reworded(line: bytes, row: Row, before: bytes, after: bytes, data: bytes) -> bytes:
+    """The line of an event with another type and other data; what stands before and behind these stays as it is.
 
     The quotes of a text are escaped, so the first of these keys are those of the envelope.
     """
-    head = line[: line.index(_DATA)].replace(before, after, 1)
-    return b'%b,"data":%b}' % (head, data)
+    cut = line.index(_DATA) + len(_DATA)
+    return b"%b%b%b" % (line[:cut].replace(before, after, 1), data, line[cut + len(row.data) :])
 
 
 @lru_cache(maxsize=1024)
