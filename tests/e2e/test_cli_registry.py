@@ -64,7 +64,7 @@ class TestApply:
         assert done["effect"] == {"engines": [], "waiting": [], "problems": []}
         assert ("event", "Reading", "added") in [(each["kind"], each["name"], each["what"]) for each in done["changes"]]
         assert situ("apply", "--json", cwd=project).data["changes"] == []
-        assert situ("apply", "--dry-run", "--json", cwd=project).data == {"version": 1, "changes": []}
+        assert situ("apply", "--dry-run", "--json", cwd=project).data == {"version": 1, "changes": [], "problems": []}
 
     def test_a_folder_with_errors_is_refused(self, situ: Situ, broken_project: Path) -> None:
         refused = situ("apply", cwd=broken_project)
