@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES, finite
-from situ.interpretation.bodies import body_for
+from situ.interpretation.bodies import body_for, keys_for
 from situ.interpretation.model import (
     IDENTITY,
     KEEP,
@@ -26,7 +27,9 @@ from situ.interpretation.model import (
     FromDefault,
     FromExpression,
     FromPath,
+    Lookup,
     MappedTo,
+    Missing,
     Origin,
     Pattern,
     Qualifier,
@@ -48,6 +51,7 @@ from situ.types.model import (
     plain,
     unit_below,
 )
+from situ.types.scalars import read_timestamp
 from situ.units import NO_UNIT, Unit, conversion
 
 _Step = tuple[str, bool, Type]
@@ -95,9 +99,11 @@ def transform(
     envelope: Mapping[str, Any],
     data: Mapping[str, Any],
     target: Struct | None = None,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> Result:
-    """What becomes of an event of this type whose definition was checked. ``target`` is for types without mapping."""
-    return _Walk(context, direction, event, envelope, data).result(target)
+    """What becomes of an event of this type whose definition was checked. ``target`` is for types without mapping,
+    ``tables`` are the rows of sources by their names."""
+    return _Walk(context, direction, event, envelope, data, tables).result(target)
 
 
 # ── which rule ────────────────────────────────────────────────────────────────────────────────────
@@ -189,6 +195,7 @@ class _Walk:
     event: Struct
     envelope: Mapping[str, Any]
     data: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
     origins: Mapping[str, Origin] = field(default_factory=dict)
     faults: list[tuple[str, str]] = field(default_factory=list)
 
@@ -402,12 +409,41 @@ class _Walk:
         given = self._shaped(value, type, parameter, stays=True)
         event = self._dynamic(self.data, self.event)
         assert isinstance(event, Struct)
+        values = {"value": given, "event": self.envelope, "data": self.data}
         try:
-            found = interpret(body_for(function, event), {"value": given, "event": self.envelope, "data": self.data})
+            for lookup in function.lookups:
+                row = self._row(function, lookup, event, values)
+                if row is None:
+                    return self._without_row(function, into, path)
+                values = {**values, lookup.name: row}
+            found = interpret(body_for(function, event), values)
         except FAILURES:
             self.faults.append((path, "INT704"))
             return None
         return self._shaped(found, function.result.type, into)
+
+    def _row(
+        self, function: Conversion, lookup: Lookup, event: Struct, values: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The row whose columns have the values of the keys; of several the last that is not after the time meant."""
+        wanted = {column: interpret(node, values) for column, node in keys_for(function, lookup, event)}
+        if None in wanted.values():
+            return None
+        rows = [
+            row
+            for row in self.tables[lookup.source]
+            if all(row.get(column) == value for column, value in wanted.items())
+        ]
+        if not lookup.as_of:
+            return rows[0] if rows else None
+        meant = {"event": self.envelope.get("time"), "now": self.envelope.get("received")}
+        time = meant[function.time] if function.time in meant else read_timestamp(function.time)
+        return max((row for row in rows if row[lookup.as_of] <= time), key=lambda row: row[lookup.as_of], default=None)
+
+    def _without_row(self, function: Conversion, into: Type, path: str) -> Any:
+        if function.missing is Missing.ERROR:
+            self.faults.append((path, "INT705"))
+        return self._shaped(function.default, function.result.type, into)
 
     def _shaped(self, value: Any, type: Type, into: Type, *, stays: bool = False) -> Any:
         """A value of a type as it is written where another is declared: numbers widened, ``$type`` where it tells.
