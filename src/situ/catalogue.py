@@ -1036,8 +1036,8 @@ UNKNOWN_PYTHON = _define(
 )
 BAD_PYTHON = _define(
     "INT420",
-    "file of Python functions not understood",
-    "`{name}` declares no function: {reason}.",
+    "Python function that cannot be used",
+    "`{name}` cannot be used: {reason}.",
     "{remedy}",
     name=str,
     reason=str,

@@ -493,6 +493,7 @@ def function(text: str) -> list[str]:
         ("f: double m -> double yd = value * 1.09", []),
         ("f: {signature: double -> double, python: a.calibrate}", ["INT419"]),
         ("f: {signature: double -> double, python: a.f, code: 'def f(x): return x'}", []),
+        ("f: {signature: double -> double, python: a.f, code: 'def f(x): return x', key: value}", ["INT420"]),
         ("f: {signature: double -> double, expr: value, nulls: call, lossy: true}", []),
         ("f: {signature: double -> optional string, expr: event.id || event.source || event.type}", []),
         ("f: {signature: double -> string, expr: event}", ["INT401"]),

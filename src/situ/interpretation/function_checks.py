@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from situ.catalogue import (
+    BAD_PYTHON,
     FUNCTION_INVALID,
     OTHER_SIGNATURE,
     TIME_IS_NOW,
@@ -78,6 +79,10 @@ def check_python(conversion: Conversion, problems: Problems) -> None:
     """Whether the code that a function names is there."""
     if not conversion.python:
         return
+    if conversion.lookups or conversion.states or conversion.key is not None:
+        reason = "a function of Python is given values alone, it looks nothing up and remembers nothing"
+        remedy = "Do that in an expression, or leave `lookup`, `state` and `key` out."
+        problems.add(BAD_PYTHON(conversion.location, name=conversion.name, reason=reason, remedy=remedy))
     file, _, function = conversion.python.rpartition(".")
     reason = fault_in(conversion.code, function) if conversion.code else f"there is no `functions/{file or '…'}.py`"
     if reason:
