@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from situ.deployment import difference
 from situ.errors import SituError
-from situ.registry.api_changes import propose_added, propose_altered, propose_removed
-from situ.registry.client_changes import propose_clients
+from situ.registry.api_changes import propose_added, propose_altered, propose_defined, propose_removed
+from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import bodies_of, deployment_of
 from situ.registry.proposal import State
 from situ.registry.written import as_yaml, declared_in
+from situ.subscription import Advertisement, Client, Subscription
 from tests.registry_files import FILES, deploy, document, following, key, state_of, subscription
 
 IN_CONTEXTS = {
@@ -144,22 +146,24 @@ def test_nothing_that_a_context_needs_can_go() -> None:
         assert codes(refused.value) == expected, name
 
 
+def in_ny(id: str, where: str) -> Subscription:
+    return replace(subscription(id, where, types=("Moved",)), context="us.ny")
+
+
 def test_what_clients_declare_is_looked_up_in_their_context() -> None:
-    judged = propose_clients(START, [subscription("york/ft", "to.x > 3 ft", types=("Moved",))], ())
+    judged = propose_clients(START, [in_ny("york/ft", "to.x > 3 ft")], ())
     assert judged.said == {}
     made = judged.proposal.deployment.subscriptions["york/ft"]
     assert (made.context, made.where) == ("us.ny", "to.x > 3 ft")
     assert judged.proposal.deployment.clients["york"].context == "us.ny"
-    judged = propose_clients(START, [subscription("york/valves", "valve.open > 5 %", types=("Moved",))], ())
+    judged = propose_clients(START, [in_ny("york/valves", "valve.open > 5 %")], ())
     assert judged.said == {}
     judged = propose_clients(START, [subscription("bonn/valves", "valve.open > 5 %", types=("Moved",))], ())
     assert [problem.code.code for problem in judged.said[key("subscription", "bonn/valves")]] == ["INT602"]
 
 
 def test_a_change_of_a_context_must_suit_those_who_are_in_it() -> None:
-    state = following(
-        START, propose_clients(START, [subscription("york/v", "valve.open > 5 %", types=("Moved",))], ()).proposal
-    )
+    state = following(START, propose_clients(START, [in_ny("york/v", "valve.open > 5 %")], ()).proposal)
     without = IN_CONTEXTS["contexts/us.yaml"].replace(", valve: optional Valve", "")
     with pytest.raises(SituError) as refused:
         propose_folder(state, deploy({**IN_CONTEXTS, "contexts/us.yaml": without}), {})
@@ -191,3 +195,93 @@ def test_what_differs_is_named_in_the_words_of_the_file() -> None:
     ]
     (detail,) = changes["client york changed"].details
     assert (detail.part, detail.before, detail.after) == ("context", "us.ny", None)
+
+
+class TestGoingOver:
+    ADS = Advertisement(client="bus", name="moved", type="Moved")
+
+    def entered(self, context: str, *more: Declaration) -> State:
+        return following(START, propose_clients(START, [Client(name="bus", context=context), *more], ()).proposal)
+
+    def test_a_client_is_where_it_says(self) -> None:
+        state = self.entered("us")
+        found = state.objects[key("client", "bus")]
+        assert (found.origin, json.loads(found.body)) == ("client", {"context": "us"})
+        assert propose_clients(state, [Client(name="bus", context="us")], ()).proposal.moves == {}
+
+    def test_what_it_declares_with_it_is_judged_there(self) -> None:
+        feet = replace(subscription("bus/ft", "to.x > 3 ft", types=("Moved",)), context="us")
+        judged = propose_clients(START, [feet, Client(name="bus", context="us")], ())
+        assert judged.said == {}
+        assert {str(each) for each in judged.proposal.moves} == {"client bus", "subscription bus/ft"}
+
+    def test_what_it_declared_goes_along(self) -> None:
+        own = replace(subscription("bus/own", types=("Moved",)), context="us")
+        elsewhere = replace(subscription("bus/other", types=("Level",)), context="root")
+        state = self.entered("us", own, elsewhere)
+        after = following(state, propose_clients(state, [Client(name="bus", context="us.ny")], ()).proposal)
+        held = after.deployment.subscriptions
+        assert (held["bus/own"].context, held["bus/other"].context) == ("us.ny", "root")
+
+    def test_a_subscription_that_means_nothing_there_keeps_it_where_it_is(self) -> None:
+        feet = replace(subscription("bus/ft", "at > 3 GBP", types=("Moved",)), context="us")
+        state = self.entered("us", feet)
+        judged = propose_clients(state, [Client(name="bus")], ())
+        assert judged.proposal.moves == {}
+        assert [problem.code.code for problem in judged.said[key("client", "bus")]] == ["INT602"]
+
+    def test_an_advertisement_that_means_nothing_there_is_dropped(self) -> None:
+        tap = document(
+            "context: taps\nevents: {Tapped: {n: int}}\nmaps: [{in: Tapped -> Level, attributes: "
+            "{tank: {default: a}, level: {default: 1}}}]"
+        )
+        start = following(START, propose_added(START, key("context", "taps"), tap)[0])
+        ad = Advertisement(client="bus", name="taps", type="Tapped")
+        state = following(start, propose_clients(start, [Client(name="bus", context="taps"), ad], ()).proposal)
+        judged = propose_clients(state, [Client(name="bus", context="us")], ())
+        assert judged.said == {}
+        assert judged.proposal.moves[key("advertisement", "bus/taps")] is None
+
+    def test_it_cannot_be_where_nothing_is_or_the_folder_says_otherwise(self) -> None:
+        for client, expected in (
+            (Client(name="bus", context="uss"), "INT501"),
+            (Client(name="york", context="us"), "D103"),
+        ):
+            judged = propose_clients(START, [client], ())
+            assert judged.proposal.moves == {}
+            assert [problem.code.code for problem in judged.said[key("client", client.name)]] == [expected]
+
+    def test_it_leaves_with_what_it_had_or_stays_for_what_is_left(self) -> None:
+        lasting = replace(subscription("bus/all", types=("Level",)), durable=True)
+        state = self.entered("us", self.ADS, lasting)
+        here = Client(name="bus", context="us")
+        left = following(state, propose_clients(state, (), [self.ADS, here]).proposal)
+        assert json.loads(left.objects[key("client", "bus")].body) == {}
+        gone = following(left, propose_clients(left, (), [lasting]).proposal)
+        assert key("client", "bus") not in gone.objects
+        alone = self.entered("us")
+        assert propose_clients(alone, (), [here]).proposal.moves == {key("client", "bus"): None}
+        with_ad = self.entered("us", self.ADS)
+        kept = following(with_ad, propose_clients(with_ad, (), [self.ADS]).proposal)
+        assert json.loads(kept.objects[key("client", "bus")].body) == {"context": "us"}, "it is there by itself"
+
+
+class TestDefined:
+    TEXT = "context: eu\nextends: us\nrules: {out: [Moved.price -> identity]}"
+
+    def test_clients_define_and_change_what_clients_defined(self) -> None:
+        state = following(START, propose_defined(START, key("context", "eu"), document(self.TEXT))[0])
+        assert state.objects[key("context", "eu")].origin == "client"
+        other = self.TEXT.replace("out: [Moved.price", "out: [Moved.to -> feet_of, Moved.price")
+        again = following(state, propose_defined(state, key("context", "eu"), document(other))[0])
+        assert len(again.deployment.contexts.by_id["eu"].rules) == 2
+
+    def test_nothing_else(self) -> None:
+        with pytest.raises(SituError) as refused:
+            propose_defined(START, key("context", "us"), document("context: us"))
+        assert codes(refused.value) == ["D103"]
+        for body in ("python: files.f", "lookup: {r: {source: s, key: {a: value}}}, value: r.b"):
+            text = f"context: eu\nfunctions: {{f: {{signature: double m -> double ft, {body}}}}}"
+            with pytest.raises(SituError) as refused:
+                propose_defined(START, key("context", "eu"), document(text))
+            assert codes(refused.value) == ["INT411"]

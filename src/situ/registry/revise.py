@@ -26,6 +26,7 @@ from situ.sources.load import load_sources
 from situ.sources.model import sources_as_json
 from situ.subscription import Advertisement, Client, Clients, Subscription
 from situ.subscription.load import load_clients
+from situ.subscription.model import ROOT
 from situ.types.load import load_types
 
 _STORED = "registry"
@@ -64,7 +65,12 @@ def revise(base: Deployment, removed: Collection[Key], added: Documents, problem
 def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tuple[Clients, tuple[Problem, ...]]:
     """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say."""
     problems = Problems()
-    document = client_document(key_of(thing), thing.as_json())
+    body = thing.as_json()
+    if isinstance(thing, Subscription) and thing.context == ROOT:
+        client = deployment.clients.get(thing.client)
+        if client is not None and client.context != ROOT:
+            body["context"] = ROOT  # else it would be taken to be in the client's
+    document = client_document(key_of(thing), body)
     loaded = _load_clients([document], deployment, deployment.clients, problems)
     return loaded, tuple(map(placed, problems))
 
