@@ -22,6 +22,7 @@ from situ.event.message import (
     CLIENT,
     CONTEXT,
     COUNT,
+    DEPLOYMENT,
     ID,
     KEY,
     RECEIVED,
@@ -81,9 +82,11 @@ class Zone:
     def store(self, key: EventKey, lines: list[bytes]) -> int:
         """Store a message under any key, as a router would."""
         known = self.deployment.clients.get(key.client)
+        context = self.deployment.contexts.by_id["root" if known is None else known.context]
         headers = {
             CLIENT: key.client,
-            CONTEXT: "root" if known is None else known.context,
+            CONTEXT: "root" if context.id == "root" else context.name,
+            DEPLOYMENT: str(self.deployment.version),
             KEY: str(key),
             COUNT: str(len(lines)),
             RECEIVED: str(time.time_ns() // 1000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from situ.pipeline.engine import SparkEngine
 from situ.subscription.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.test_pipeline import drained, wait_for
-from tests.zone import zone
+from tests.zone import deployment_of, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -250,13 +251,74 @@ def test_spark_interprets_as_the_edge_does(
             wait_for(drained(engine, at))
         finally:
             engine.stop()
-        assert [(row.type, row.context) for row in at.root()] == [("Seen", "door")] * 4
+        assert [(row.type, row.context) for row in at.root()] == [("Seen", "door@1")] * 4
         found = {rows[0].type: rows for rows in at.delivered().values()}
         assert [json.loads(row.data)["who"] for row in found["Seen"]] == ["p0", "p1", "p2", "p3"]
         spots = [json.loads(row.data) for row in found["Sighting"]]
         assert [each["person"] for each in spots] == ["p1", "p3"]
         assert [each["spot"]["x"] for each in spots] == [pytest.approx(40 / 3), pytest.approx(11.0)]
         assert [letter["code"] for letter in at.dead()] == ["INT701"]
+
+
+WEIGHED = "version: 1\nevents: {Weighed: {n: long, mass: double kg}}\n"
+POUNDS = """
+version: 1
+context: pounds
+events: {Weighed: {n: long, mass: double lb}}
+maps: [both: Weighed <-> Weighed]
+"""
+ROUGHLY = POUNDS + "functions: {roughly: double lb -> double kg = value * 0.5}\n"
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "in rows"])
+def test_spark_uses_the_version_that_events_are_stamped_with(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+    """Also if another is in force by then, whoever is behind: the engine, or the router that stamps."""
+    clients = "version: 1\nclients: {scale: {context: pounds, advertisements: {all: {type: Weighed}}}}\n"
+    more = {"contexts/pounds.yaml": POUNDS, "clients/all.yaml": clients}
+    wanted = [Subscription(client="hall", name="all", types=("Weighed",), durable=True)]
+    with zone(tmp_path, wanted, types=WEIGHED, more=more) as at:
+        first = at.deployment
+        changed = deployment_of(tmp_path / "changed", (), types=WEIGHED, more={**more, "contexts/pounds.yaml": ROUGHLY})
+        second = replace(first, contexts=changed.contexts.at_versions({"pounds": 2}))
+        expected: dict[int, float] = {}
+
+        def send(factor: float, messages: int = 8) -> None:
+            for _ in range(messages):
+                numbers = range(len(expected), len(expected) + 25)
+                at.send("scale", [_weighed(number) for number in numbers])
+                expected.update(dict.fromkeys(numbers, factor))
+
+        send(0.45359237)
+        engine = SparkEngine(spark, at.address, first.settings, tmp_path / "checkpoints", fused=fused)
+        engine.start()
+        try:
+            wait_for(lambda: engine.seq > 0)
+            send(0.45359237)
+            at.publish(second)
+            in_force, at.deployment = at.deployment, first.at_version(1)
+            send(0.45359237)  # by a router that does not know yet
+            at.deployment = in_force
+            wait_for(drained(engine, at))
+            send(0.5)
+            at.deployment = first.at_version(77, {"pounds": 9})
+            at.send("scale", [_weighed(9999)])
+            at.deployment = in_force
+            wait_for(drained(engine, at))
+        finally:
+            engine.stop()
+        found = [json.loads(row.data) for row in at.root()]
+        assert [each["n"] for each in found] == list(expected)
+        assert {each["n"]: each["mass"] for each in found} == {
+            number: pytest.approx(2.0 * factor) for number, factor in expected.items()
+        }
+        assert [len(rows) for rows in at.delivered().values()] == [len(expected)]
+        (letter,) = at.dead()
+        assert (letter["code"], letter["context"]) == ("INT702", "pounds@9")
+
+
+def _weighed(number: int) -> dict[str, Any]:
+    data = {"n": number, "mass": 2.0}
+    return {"specversion": "1.0", "id": str(number), "source": "x", "type": "Weighed", "data": data}
 
 
 def _badge(number: int, feet: float) -> dict[str, Any]:
