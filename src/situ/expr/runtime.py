@@ -320,23 +320,25 @@ def split_part(text: str, separator: str, place: int) -> str:
 
 def kv(text: str, key: str, separator: str, equals: str) -> str | None:
     prefix = key + equals
-    if len(separator) == 1 and separator not in prefix:
-        return _kv(text, prefix, separator)
     for part in text.split(separator):
         if part.startswith(prefix):
             return part[len(prefix) :]
     return None
 
 
-def _kv(text: str, prefix: str, separator: str) -> str | None:
-    """Without taking all of the text apart: the common case."""
+def kv_of(text: str, prefix: str, marked: str, separator: str) -> str | None:
+    """The same for a key that is known: ``prefix`` is what its part begins with, ``marked`` that behind a separator.
+
+    The separator is one character, which is not in the prefix; so the text need not be taken apart.
+    """
     start = 0
     if not text.startswith(prefix):
-        start = text.find(separator + prefix) + 1
+        start = text.find(marked) + 1
         if not start:
             return None
     end = text.find(separator, start)
-    return text[start + len(prefix) : end if end >= 0 else None]
+    start += len(prefix)
+    return text[start:end] if end >= 0 else text[start:]
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,7 +53,20 @@ def _kv(args: Sequence[str], constants: Sequence[Any]) -> str:
 
 def _kv_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
     separator, equals = _kv_marks(constants)
-    return f"_kv({args[0]}, {args[1]}, {separator!r}, {equals!r})"
+    key = _constant(args[1])
+    if key is None or len(separator) != 1 or separator in key + equals:
+        return f"_kv({args[0]}, {args[1]}, {separator!r}, {equals!r})"
+    prefix = key + equals
+    return f"_kv_of({args[0]}, {prefix!r}, {separator + prefix!r}, {separator!r})"
+
+
+def _constant(text: str) -> str | None:
+    """What a text in Python's spelling stands for, if it is one; literals are written like that and nothing else is."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    return value if isinstance(value, str) else None
 
 
 def _kv_marks(constants: Sequence[Any]) -> tuple[str, str]:
