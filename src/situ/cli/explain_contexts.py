@@ -85,7 +85,12 @@ def explain_transform(
     ] = "",
     fused: Annotated[
         tuple[str, str],
-        typer.Option("--fused", metavar="FROM TO", help="From one context straight to another; --in says of what."),
+        typer.Option(
+            "--fused",
+            metavar="FROM TO",
+            help="From one context straight to another; --in says of what.",
+            show_default=False,
+        ),
     ] = ("", ""),
     project: Project = None,
     as_json: Json = False,
