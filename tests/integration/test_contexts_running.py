@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -306,6 +307,69 @@ class TestDefining:
                 assert code(refused) == "D103"
 
         run(tmp_path, work, files={**ONLY_TYPES, "contexts/pounds.yaml": POUNDS})
+
+
+SIZES = """
+version: 1
+types: {Size: {length: double m}}
+events: {Parcel: {n: long, size: Size}}
+"""
+LARGER = SIZES.replace("length: double m", "length: double cm, height: double cm")
+INCHES = """
+version: 1
+context: inches
+types: {Inches: {length: double in}}
+events: {Parcel: {n: long, size: Inches}}
+maps: [out: Parcel -> Parcel]
+rules: {out: [Size -> to_inches]}
+functions: {to_inches: "Size -> Inches = struct(value.length / 0.0254 AS length)"}
+"""
+FORMER = """
+version: 1
+context: root.v1
+types: {Size: {length: double m}}
+rules: {in: [Size -> forth], out: ["root:Size -> back"]}
+functions:
+  forth: "Size -> root:Size = struct(value.length * 100 AS length, 1 / value.length AS height)"
+  back: "root:Size -> Size = struct(value.length / 100 AS length)"
+"""
+
+
+def test_the_log_is_read_in_the_terms_of_now(tmp_path: Path) -> None:
+    """What was stored before a type was replaced, for those who know the new one, and for those who do not."""
+    files = {
+        "types/all.yaml": SIZES,
+        "contexts/inches.yaml": INCHES,
+        "clients/c.yaml": "clients: {shop: {context: inches, subscriptions: {all: {types: [Parcel]}}}}",
+    }
+
+    async def work(zone: EdgeZone) -> None:
+        async with zone.connect("hub") as hub:
+            for number, length in enumerate((2.0, 0.0, 4.0)):
+                await hub.publish_event("Parcel", n=number, size={"length": length})
+            await hub.flush()
+        write(zone.folder, {"types/all.yaml": LARGER, "contexts/root.v1.yaml": FORMER})
+        checked = check_folder(zone.folder)
+        assert checked.deployment is not None, checked.problems
+        applied = zone.registry.apply(checked.deployment, "test")
+        await publish_deployment(zone.bus, applied.deployment)
+        engine = zone.engine
+        assert engine is not None
+        await eventually(lambda: engine.version >= applied.version)
+        async with zone.connect("hub") as hub, zone.connect("desk") as desk, zone.connect("shop") as shop:
+            ours = await taken(desk, "Parcel", count=3, since=timedelta(hours=1))
+            theirs = await taken(shop, "Parcel", count=3, since=timedelta(hours=1))
+            await hub.publish_event("Parcel", n=3, size={"length": 127.0, "height": 9.0})
+            sizes = {event.data["n"]: event.data["size"] for event in await within(ours)}
+            assert sizes == {
+                0: {"length": 200.0, "height": 0.5},
+                2: {"length": 400.0, "height": 0.25},
+                3: {"length": 127.0, "height": 9.0},
+            }, "what cannot be put in the terms of now is left out"
+            inches = {event.data["n"]: event.data["size"]["length"] for event in await within(theirs)}
+            assert inches == {0: pytest.approx(2 / 0.0254), 2: pytest.approx(4 / 0.0254), 3: pytest.approx(50.0)}
+
+    run(tmp_path, work, files=files)
 
 
 @pytest.fixture

@@ -9,12 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from situ.bus.names import MIXED, Names
-from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, EventKey, Message, join_lines, message_id
+from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    COUNT,
+    GENERATION,
+    ID,
+    KEY,
+    RECEIVED,
+    EventKey,
+    Message,
+    join_lines,
+    message_id,
+)
 from situ.event.row import OUTBOUND, Bad, Row
 
 
-def pack_root(names: Names, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "") -> Message:
-    """The message of the root log that holds these events of one client; ``id`` if it is to keep that of another."""
+def pack_root(
+    names: Names, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "", generation: int = 1
+) -> Message:
+    """The message of the root log that holds these events of one client; ``id`` if it is to keep that of another.
+
+    ``generation`` counts the roots that there were with the one in whose terms the events are.
+    """
     first = rows[0]
     types = {row.type for row in rows}
     key = EventKey(first.client, first.incarnation, first.seq)
@@ -27,6 +44,7 @@ def pack_root(names: Names, router: str, rows: Sequence[Row], lines: Sequence[by
             COUNT: str(len(rows)),
             RECEIVED: str(first.recv),
             ID: id or message_id(key, len(rows)),
+            **({GENERATION: str(generation)} if generation > 1 else {}),
         },
         body=join_lines(lines),
     )

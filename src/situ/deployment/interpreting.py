@@ -34,7 +34,7 @@ from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import decided_later, mediate
-from situ.interpretation.model import ROOT, Context, Direction, Missing, State
+from situ.interpretation.model import ROOT, Context, Direction, Missing, State, former_root
 from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.shortcut import Policy, shortcut
 from situ.interpretation.transformation import Transformation, transformations
@@ -69,6 +69,8 @@ class Interpretation:
     incoming: Memory = field(default_factory=Memory)
     outgoing: Memory = field(default_factory=Memory)
     """What conversions into root and out of it remember: the engine notes in both which events have come."""
+    generation: int = 1
+    """How many roots there were with the one of now: each that was replaced is a context."""
     shortcuts: str = Policy.SAFE
     """When events reach those of their own context as they were sent."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Interpretation:
             extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
             ahead=settings.limits.ahead,
             size=settings.limits.event,
+            generation=1 + max(map(former_root, deployment.contexts.by_id), default=0),
             shortcuts=settings.defaults.shortcut,
             calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
         )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from situ.bus.interface import Ack, Bus
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead
+from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.holding import Holding, Tag
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
@@ -161,7 +162,7 @@ class Dispatcher:
             _log.warning("%s has lost messages %d to %d before they were routed", stream, reached + 1, state.first - 1)
         count = 0
         async for stored in self._bus.read(stream, reached + 1, state.last):
-            lines = lines_of(stored)
+            lines = lines_of(in_terms_of_now(stored, plan.interpretation))
             rows = [decode_line(line) for line in lines]
             if log == ROOT:
                 self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)

@@ -14,6 +14,7 @@ from pathlib import Path
 from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.deployment import Deployment
+from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan, compile_plan
 from situ.edge.interpret import word
 from situ.edge.root_log import lines_of, place
@@ -119,7 +120,7 @@ def _same_terms(one: Deployment, other: Deployment) -> bool:
 
 def _matching(stored: Stored, wanted: Subscription, plan: Plan, skip: int) -> list[tuple[int, bytes]]:
     """Places and lines of the events of a message that the subscription wants, in its terms."""
-    lines = lines_of(stored)
+    lines = lines_of(in_terms_of_now(stored, plan.interpretation))
     rows = [decode_line(line) for line in lines]
     if not rows or rows[0].client == wanted.client:
         return []

@@ -17,7 +17,7 @@ from situ.event.row import Bad, Row
 
 def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:
     """The message of the root log that holds these events of one client."""
-    return pack_root(Names(plan.zone), router, rows, lines, id=id)
+    return pack_root(Names(plan.zone), router, rows, lines, id=id, generation=plan.interpretation.generation)
 
 
 def dead_letters(bad: Sequence[Bad], now: int, plan: Plan) -> list[Message]:

@@ -22,6 +22,7 @@ CLIENT = "Situ-Client"  # these three are added by the router
 CONTEXT = "Situ-Context"
 DEPLOYMENT = "Situ-Deployment"  # the version that has the context, if that is not root
 RECEIVED = "Situ-Received"
+GENERATION = "Situ-Root"  # of the root log: how many roots there were with this one, if any was replaced
 REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent
 ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent
 

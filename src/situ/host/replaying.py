@@ -27,6 +27,7 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import MALFORMED_LINE
 from situ.deployment import Deployment
+from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.holding import Holding, Said
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
@@ -91,7 +92,7 @@ async def replay_here(
     replay = Replay(plan)
     async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
         async for message in messages:
-            for place, line in enumerate(split_lines(message.body)):
+            for place, line in enumerate(split_lines(in_terms_of_now(message, plan.interpretation).body)):
                 replay.add(decode_line(line, pos=position(message.seq, place)), line)
             if replay.full:
                 yield replay.finish()

@@ -18,4 +18,4 @@ ROUTER = "r1"
 
 def root_message(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Message:
     """The message of the root log that holds these events of one client."""
-    return pack_root(Names(plan.zone), ROUTER, rows, lines)
+    return pack_root(Names(plan.zone), ROUTER, rows, lines, generation=plan.interpretation.generation)
