@@ -13,11 +13,24 @@ import pytest
 from tests.e2e.conftest import Ran, Situ
 from tests.e2e.runs import make_plant, running, started
 
+US = """
+context: us
+events:
+  Heat: {of: string, degrees: double °F}
+maps:
+  - out: Reading -> Heat
+    attributes: {of: sensor, degrees: value}
+  - in: Heat -> Reading
+    attributes: {sensor: of, value: degrees}
+"""
+
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project that runs for all tests of this module; each uses clients and sensors of its own."""
     folder = make_plant(tmp_path_factory.mktemp("plant"))
+    (folder / "contexts").mkdir()
+    (folder / "contexts" / "us.yaml").write_text(US)
     with running(folder) as run:
         yield folder
         assert run.stop() == 0
@@ -47,6 +60,25 @@ def test_an_event_goes_from_one_process_to_another(situ: Situ, plant: Path) -> N
     (line,) = subscriber.lines
     assert line.split(" ", 1)[1].startswith("Reading console-")
     assert line.endswith('{"sensor": "two", "value": 20.5}\n')
+
+
+def test_who_names_a_context_speaks_and_hears_in_its_terms(situ: Situ, plant: Path) -> None:
+    wanted = ("subscribe", "Heat", "--context", "us", "--where", "of = 'terms' AND degrees > 100 °F", "--limit", "1")
+    with (
+        started(*wanted, cwd=plant) as there,
+        started("subscribe", "Reading", "--where", "sensor = 'terms'", "--limit", "2", cwd=plant) as here,
+    ):
+        there.until("Waiting for Heat")
+        here.until("Waiting for Reading")
+        for degrees in (32, 212):
+            data = json.dumps({"of": "terms", "degrees": degrees})
+            assert situ("publish", "Heat", "--context", "us", "--data", data, cwd=plant).code == 0
+        assert there.end() == here.end() == 0
+    assert [line.rsplit("{", 1)[1] for line in there.lines] == ['"of": "terms", "degrees": 212.0}\n']
+    assert [line.rsplit(": ", 1)[1] for line in here.lines] == ["0.0}\n", "100.0}\n"]
+    ran = situ("publish", "Heat", "--context", "nobody", "--data", "{}", cwd=plant)
+    assert ran.code == 1
+    assert "nobody" in ran.err
 
 
 def test_events_come_as_json_lines_with_all_a_program_needs(situ: Situ, plant: Path) -> None:

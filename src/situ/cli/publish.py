@@ -39,6 +39,10 @@ def publish(
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="Publish as this client.", show_default=False)
     ] = "",
+    terms: Annotated[
+        str,
+        typer.Option("--context", metavar="NAME", help="Publish in the terms of this context.", show_default=False),
+    ] = "",
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -65,7 +69,7 @@ def publish(
         raise typer.BadParameter("say what to publish, by one of the two", param_hint="'--data' / '--file'")
     opened = open_project(project)
     outcome = Outcome(client=client or f"console-{os.getpid()}")
-    whole = run_until_stopped(_publish(opened, output, outcome, type, data, file), False)
+    whole = run_until_stopped(_publish(opened, output, outcome, type, data, file, terms or None), False)
     output.answer(outcome.as_json, outcome.shown)
     if not as_json:
         output.warn(outcome.problems)
@@ -119,7 +123,9 @@ class Outcome:
         yield text
 
 
-async def _publish(opened: Opened, output: Output, outcome: Outcome, type: str, data: str, file: str) -> bool:
+async def _publish(
+    opened: Opened, output: Output, outcome: Outcome, type: str, data: str, file: str, terms: str | None
+) -> bool:
     """Publish all there is; True at its end. When it is cancelled, what is queued is stored first."""
     from situ.cli.progress import progress
     from situ.edge.connecting import connect
@@ -128,7 +134,7 @@ async def _publish(opened: Opened, output: Output, outcome: Outcome, type: str, 
     limit = opened.deployment.settings.limits.event
     size = Path(file).stat().st_size if file and Path(file).is_file() else 0
     with progress("Publishing", shown=output.has_terminal) as advance:
-        async with connect(opened.path, client=outcome.client) as node:
+        async with connect(opened.path, client=outcome.client, context=terms) as node:
             try:
                 async for given in _given(data, file, type, limit):
                     for each in given:

@@ -50,6 +50,15 @@ def subscribe(
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="Subscribe as this client.", show_default=False)
     ] = "",
+    terms: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Subscribe, and be told, in the terms of this context.",
+            show_default=False,
+        ),
+    ] = "",
     since: Annotated[
         str,
         typer.Option(
@@ -97,7 +106,8 @@ def subscribe(
     }
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
     showing = _Showing(output)
-    work = _subscribe(open_project(project), showing, client or f"console-{os.getpid()}", types or [], options, seconds)
+    name, opened = client or f"console-{os.getpid()}", open_project(project)
+    work = _subscribe(opened, showing, name, terms or None, types or [], options, seconds)
     in_time = run_until_stopped(work, True)
     if not in_time and not showing.shown:
         output.note("No event came in time.")
@@ -105,7 +115,13 @@ def subscribe(
 
 
 async def _subscribe(
-    opened: Opened, showing: _Showing, client: str, types: list[str], options: dict[str, Any], seconds: float | None
+    opened: Opened,
+    showing: _Showing,
+    client: str,
+    terms: str | None,
+    types: list[str],
+    options: dict[str, Any],
+    seconds: float | None,
 ) -> bool:
     """Show events; False if the time was up before the limit was reached."""
     import asyncio
@@ -114,7 +130,7 @@ async def _subscribe(
 
     limit = options.pop("limit")
     try:
-        async with asyncio.timeout(seconds), connect(opened.path, client=client) as node:
+        async with asyncio.timeout(seconds), connect(opened.path, client=client, context=terms) as node:
             registration = await node.register_for_events(*types, **options, wait=False)
             await registration.installing.wait(None)
             showing.ready(registration.types, client)
