@@ -74,6 +74,10 @@ class _Reading:
             keep=tuple((name, call) for (name, _), call in zip(state.keep, kept, strict=True)),
         )
 
+    def emptied(self) -> _Reading:
+        state = self.state
+        return replace(self, references=References(history=state.history, ttl=state.ttl, most=state.max_keys))
+
     def note(self, row: Row) -> None:
         try:
             data = self.read(row.data)
@@ -154,6 +158,12 @@ class Memory:
                     readings[state] = _Reading.of(state, external.function, types)
         # Plans are made beside the work that goes on with the one before: what that uses is not changed.
         self._used = _Used(readings, types)
+
+    def forget(self) -> None:
+        """Everything, as if nothing had come yet."""
+        used = self._used
+        self.latest, self.noted = _FIRST, 0
+        self._used = _Used({state: each.emptied() for state, each in used.readings.items()}, used.types)
 
     def note(self, rows: Sequence[Row]) -> None:
         """Root events that have come, in their order."""

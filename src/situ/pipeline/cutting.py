@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from situ.bus.blocking import BlockingBus, shared_bus
 from situ.bus.names import SHARDS
+from situ.deployment.former_terms import in_terms_of_now
 from situ.event.message import COUNT, Stored
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore, Highest
@@ -24,6 +25,7 @@ from situ.pipeline.dispatch import Dispatch, dispatched
 from situ.pipeline.looking_up import PlannedTables, former, use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
+from situ.pipeline.remembering import Remembering
 from situ.pipeline.source_options import SourceOptions
 
 _SAMPLES = 8
@@ -73,6 +75,8 @@ class Batches:
         small = (last - begin.seq) * state.size <= _SMALL * state.messages
         partitions = 1 if small else options.partitions
         version, tables = self._planned(version, begin)
+        if version and partitions > 1 and load_plan(options.address, version).interpretation.remembers:
+            partitions = 1  # what came before what is the same for all
         if last <= begin.seq and version == begin.version:
             return begin
         return Offset(
@@ -130,7 +134,8 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in Arrow batches."""
     messages = shared_bus(options.address).read(options.log, part.first, part.last, subjects=part.subjects)
     if options.content == "log":
-        yield from frames.log_batches(messages, _ROWS)
+        now = load_plan(options.address, part.version).interpretation
+        yield from frames.log_batches((in_terms_of_now(message, now) for message in messages), _ROWS)
     elif options.content == "events":
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
@@ -140,7 +145,8 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
             yield from frames.row_batches(rows, _ROWS)
         else:
             use_tables(plan, options.address, part.tables)
-            yield dispatched(options.address, Dispatch(plan, part.clock), rows, part.stored)
+            remembering = Remembering(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
+            yield dispatched(options.address, Dispatch(plan, part.clock, remembering), rows, part.stored)
 
 
 def _fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:

@@ -14,7 +14,9 @@ import pyarrow as pa
 from situ.bus.address import Address
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead
+from situ.deployment.holding import Holding
 from situ.deployment.plan import Plan
+from situ.deployment.wording import Worded
 from situ.event.lines import dead_letter, decode_line, encode_rows
 from situ.event.message import Message
 from situ.event.row import Bad, Row, origins_of
@@ -25,6 +27,7 @@ from situ.pipeline.interpret import interpret, word
 from situ.pipeline.looking_up import use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import load_plan
+from situ.pipeline.remembering import Remembering
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
 from situ.pipeline.sink import publish
@@ -35,14 +38,14 @@ _MANY = 4096
 
 
 def dispatching(
-    address: Address, offset: Offset, stored: Collection[str]
+    address: Address, offset: Offset, stored: Collection[str], remembering: Remembering
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the rows of the batch with this offset."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = load_plan(address, offset.version)
         use_tables(plan, address, offset.tables)
-        yield dispatched(address, Dispatch(plan, offset.clock), frames.rows_of(batches), stored)
+        yield dispatched(address, Dispatch(plan, offset.clock, remembering), frames.rows_of(batches), stored)
 
     return run
 
@@ -52,6 +55,7 @@ def dispatched(
 ) -> pa.RecordBatch:
     """What was counted of these rows, whose messages are now on the bus; those with the ids ``stored`` were before."""
     publish(address, dispatch.messages(rows), stored)
+    dispatch.finish()
     return frames.count_batch(dispatch.counts())
 
 
@@ -72,8 +76,10 @@ def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]
 class Dispatch:
     """One task's share of a batch."""
 
-    def __init__(self, plan: Plan, clock: int) -> None:
+    def __init__(self, plan: Plan, clock: int, remembering: Remembering | None = None) -> None:
         self._plan = plan
+        self._remembering = remembering if plan.interpretation.remembers else None
+        self._holding: Holding | None = None
         self._names = Names(plan.zone)
         self._clock = clock
         self._delivery = Delivery(plan)
@@ -87,11 +93,27 @@ class Dispatch:
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
-        if self._plan.interpretation.calls_python:
+        if self._remembering is not None:
+            yield from self._remembered(rows, self._remembering)
+        elif self._plan.interpretation.calls_python:
             yield from self._by_many(rows)
         else:
             for each in rows:
                 yield from self._message(stamp(interpret(each, self._plan), self._plan))
+            yield from self._delivery.finish()
+
+    def finish(self) -> None:
+        """When all messages are published: leave what is remembered to the next batch."""
+        if self._remembering is not None:
+            self._remembering.finish(self._plan)
+
+    def _remembered(self, rows: Iterable[list[Row | Bad]], remembering: Remembering) -> Iterator[Message]:
+        """The same, where conversions ask what came before."""
+        self._holding = remembering.start(self._plan)
+        for each in rows:
+            stamped = stamp(interpret(each, self._plan), self._plan)
+            self._plan.interpretation.incoming.note([row for row in stamped if isinstance(row, Row)])
+            yield from self._message(stamped)
         yield from self._delivery.finish()
 
     def _by_many(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
@@ -105,6 +127,7 @@ class Dispatch:
             with plan.interpretation.foreseen_out(routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
+        yield from self._delivery.finish()
 
     def counts(self) -> Counts:
         """What was seen so far."""
@@ -129,10 +152,16 @@ class Dispatch:
             self._types.update(row.type for row in good)
             self._origins.update(origins_of(good))
             yield root_message(good, lines, self._plan)
-            yield from self._deliver(good, lines)
+            if self._holding is None:
+                yield from self._deliver(good, lines)
+            else:
+                for said in self._holding.word(good, lines, self._plan):
+                    yield from self._add(said.rows, said.worded)
 
     def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
-        worded = word(rows, lines, route(rows, self._plan), self._plan)
+        yield from self._add(rows, word(rows, lines, route(rows, self._plan), self._plan))
+
+    def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         self._originals.update(worded.originals)
         self._groups.update(group for _, group, _ in worded.durable)
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))

@@ -32,6 +32,7 @@ from situ.pipeline.looking_up import check_tables
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
+from situ.pipeline.remembering import Remembering
 from situ.pipeline.session import LOST
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
@@ -195,7 +196,7 @@ class SparkEngine:
         self._purge(start.seq)
         self._on_step("publish")
         carry = self._carries.load(start.seq)
-        counts = self._publish(frame, offset, carry) if offset.seq > start.seq else ()
+        counts = self._publish(frame, start, offset, carry) if offset.seq > start.seq else ()
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")
@@ -204,9 +205,10 @@ class SparkEngine:
         self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
         self._on_step("done")
 
-    def _publish(self, frame: DataFrame, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
+    def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
         if not self._fused:
-            stages = dispatching(self._address, offset, carry.stored)
+            remembering = Remembering(self._checkpoint, start.seq, offset.seq)
+            stages = dispatching(self._address, offset, carry.stored, remembering)
             frame = frame.mapInArrow(stages, frames.schema("counts"))
         return tuple(decode_counts(row.counts for row in frame.collect()))
 
