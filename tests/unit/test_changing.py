@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.interpreting import Interpretation
 from situ.errors import Problem, Problems, SituError
+from situ.event.lines import decode_line
+from situ.event.message import Stored, join_lines, split_lines
 from situ.interpretation.changing import Allowed, augments
 from situ.interpretation.convert import Converter
 from situ.interpretation.differing import differing, is_grown
@@ -351,6 +355,27 @@ class TestReplaced:
         assert found == {"to": lifted, "crate": {"spare": lifted}, "way": 5000.0}
         assert ways[Direction.OUT].data({}, found) == theirs
 
+    def test_messages_of_the_log_are_brought_up_from_any_root(self) -> None:
+        formers = {"root.v1": self.FORMER.replace("0.0 AS z", "1 / value.x AS z"), "root.v2": self.SECOND}
+        state, _ = applied(self.start(), self.files(self.NAMED, eu=self.OVER, **formers))
+        now = Interpretation.of(state.deployment)
+        assert now.generation == 3
+
+        def read(generation: int, *xs: float, **more: object) -> list[tuple[str, Any]]:
+            lines = [_moved({"x": x, "y": 2.0, **more}) for x in xs]
+            headers = {"Situ-Root": str(generation)} if generation > 1 else {}
+            stored = Stored(seq=1, subject="", body=join_lines(lines), headers=headers, at=0)
+            rows = [decode_line(line) for line in split_lines(in_terms_of_now(stored, now).body)]
+            assert {(row.client, row.context) for row in rows} == {("gate", "eu@1")}
+            return [(row.type, json.loads(row.data)["to"]) for row in rows]
+
+        lifted = {"x": 4.0, "y": 2.0, "z": 0.25, "name": "x"}
+        first, lost, last = read(1, 4.0, 0.0, 4.0)
+        assert first == last == ("Moved", lifted)
+        assert lost[0] == "situ.lost", "there is no height for it"
+        assert read(2, 4.0, z=1.0) == [("Moved", {"x": 4.0, "y": 2.0, "z": 1.0, "name": "x"})]
+        assert read(3, 4.0, z=1.0, name="n") == [("Moved", {"x": 4.0, "y": 2.0, "z": 1.0, "name": "n"})]
+
     def test_a_file_that_does_not_say_so_goes_on_with_the_old_root_until_it_is_edited(self) -> None:
         reads = """
             context: eu
@@ -393,6 +418,14 @@ class TestReplaced:
         load_contexts([document(text, "contexts/root.v1.yaml")], types, {}, problems)
         found = [problem.code.code for problem in problems]
         assert [code for code in found if code.startswith("INT50")] == expected
+
+
+def _moved(place: dict[str, Any]) -> bytes:
+    data = json.dumps({"to": place, "crate": {"spare": place}, "way": 1.0})
+    return (
+        '{"specversion":"1.0","id":"1","source":"gate","type":"Moved","time":"2026-01-01T00:00:00Z",'
+        f'"situkey":"gate.1.1","situcontext":"eu@1","data":{data}}}'
+    ).encode()
 
 
 def _client(context: str) -> str:
