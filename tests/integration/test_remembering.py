@@ -258,6 +258,20 @@ def test_a_batch_that_is_repeated_by_another_worker_publishes_the_same(
     assert told == [("a", 50.0), ("late", 50.0), ("waits", 70.0), ("behind", 70.0), ("b", 51.0), ("c", 70.0)]
 
 
+def test_what_waits_is_let_go_when_nothing_is_remembered_any_more(tmp_path: Path) -> None:
+    tasks = Tasks(tmp_path)
+    message = ("t8", [of_product(3, "waits", "w")])
+    assert not any(b'"Where"' in each.body for each in tasks.batch(0, message))
+    tasks.done(message)
+    plain = US.partition("    key:")[0] + "    expr: struct(1.0 AS lat, 2.0 AS lon)\n"
+    more = {"contexts/us.yaml": plain, "clients/all.yaml": SPARK_CLIENTS}
+    tasks.plan = compile_plan(deployment_of(tmp_path / "project", DESK, types=TYPES, more=more), tasks.plan)
+    message = ("t7", [at_place(3, 50.0)])
+    [told] = [each for each in tasks.batch(1, message) if b'"Where"' in each.body]
+    assert b'"product":"waits","pos":{"lat":1.0,"lon":2.0}' in told.body
+    assert not Remembering(tasks.checkpoint, 2, 3).is_left_behind
+
+
 def test_a_batch_without_references_leaves_what_there_was(tmp_path: Path) -> None:
     tasks = Tasks(tmp_path)
     for place, messages in enumerate(

@@ -289,6 +289,26 @@ def test_what_is_remembered_outlives_a_change_of_the_deployment(tmp_path: Path) 
     assert trip.lats == [("a", 50.0), ("a", 50.0)]
 
 
+def test_what_nobody_asks_for_any_more_is_forgotten(tmp_path: Path) -> None:
+    trip = Trip(tmp_path)
+    (tmp_path / "contexts" / "us.yaml").write_text(
+        US.replace("MISSING", "error")
+        .replace("ref.lat + value.y", "value.y")
+        .replace("ref.lon + value.x", "value.x")
+        .partition("    key:")[0]
+        + "    expr: struct(value.y AS lat, value.x AS lon)\n"
+    )
+    without = check_folder(tmp_path).deployment
+    assert without is not None
+    assert not trip.interpretation.outgoing.is_empty
+    plan = compile_plan(without, trip.plan)
+    assert plan.interpretation.outgoing is trip.interpretation.outgoing
+    assert plan.interpretation.outgoing.is_empty
+    trip.truck(0, 50.0)
+    trip.status(1, "taken before")  # by the plan before, which still is at work
+    assert trip.lats == [("taken before", 50.0)]
+
+
 def test_on_the_way_in_it_is_what_came_before(tmp_path: Path) -> None:
     trip = Trip(tmp_path)
     plan = trip.plan

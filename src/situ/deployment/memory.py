@@ -109,16 +109,18 @@ class _Used:
     """What is remembered, and of events of which type."""
 
     readings: Mapping[State, _Reading] = field(default_factory=dict)
+    asked: frozenset[State] = frozenset()
+    """What the last deployment asks for; others are of the one before it."""
     types: Types | None = None
-    _by_type: dict[str, tuple[_Reading, ...]] = field(default_factory=dict)
+    by_type: dict[str, tuple[_Reading, ...]] = field(default_factory=dict)
 
     def of(self, type: str) -> tuple[_Reading, ...]:
-        found = self._by_type.get(type)
+        found = self.by_type.get(type)
         if found is None:
             event = self.types.event(type) if self.types is not None else None
             readings = self.readings.items() if event is not None else ()
             fitting = (each for state, each in readings if event is not None and is_subtype(event, state.event))
-            found = self._by_type[type] = tuple(fitting)
+            found = self.by_type[type] = tuple(fitting)
         return found
 
 
@@ -136,7 +138,7 @@ class Memory:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing that could be remembered."""
-        return not self._used.readings
+        return not self._used.asked
 
     @property
     def span(self) -> timedelta:
@@ -150,20 +152,27 @@ class Memory:
 
     def use(self, ways: Iterable[Transformation], types: Types) -> None:
         """Remember what these transformations ask for, and go on with what was remembered before."""
-        readings = dict(self._used.readings)
-        for way in ways:
-            for external in way.externals.values():
-                if isinstance(external.of, State) and _shared(external.of) not in readings:
-                    state = _shared(external.of)
-                    readings[state] = _Reading.of(state, external.function, types)
-        # Plans are made beside the work that goes on with the one before: what that uses is not changed.
-        self._used = _Used(readings, types)
+        before = self._used
+        asked = {
+            _shared(external.of): external.function
+            for way in ways
+            for external in way.externals.values()
+            if isinstance(external.of, State)
+        }
+        # Plans are made beside the work that goes on with the one before: what that uses stays, for one change more.
+        readings = {state: before.readings[state] for state in before.asked}
+        for state, function in asked.items():
+            if state not in readings:
+                readings[state] = before.readings.get(state) or _Reading.of(state, function, types)
+        self._used = _Used(readings, frozenset(asked), types)
 
     def forget(self) -> None:
         """Everything, as if nothing had come yet."""
         used = self._used
         self.latest, self.noted = _FIRST, 0
-        self._used = _Used({state: each.emptied() for state, each in used.readings.items()}, used.types)
+        self._used = replace(
+            used, readings={state: each.emptied() for state, each in used.readings.items()}, by_type={}
+        )
 
     def note(self, rows: Sequence[Row]) -> None:
         """Root events that have come, in their order."""

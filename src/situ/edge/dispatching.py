@@ -80,7 +80,9 @@ class Dispatcher:
     ) -> None:
         """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
         message = _UnderWay(log=log, seq=seq)
-        if self._holding is None or log != ROOT or not plan.interpretation.remembers:
+        # What waits under a plan that remembers is let go by one that does not.
+        waiting = self._holding is not None and bool(len(self._holding))
+        if self._holding is None or log != ROOT or not (waiting or plan.interpretation.remembers):
             await self._deliver(message, rows, word(rows, lines, route(rows, plan), plan), plan, live=live)
         else:
             for said in self._holding.word(rows, lines, plan, message):

@@ -75,7 +75,7 @@ class Batches:
         small = (last - begin.seq) * state.size <= _SMALL * state.messages
         partitions = 1 if small else options.partitions
         version, tables = self._planned(version, begin)
-        if version and partitions > 1 and load_plan(options.address, version).interpretation.remembers:
+        if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all
         if last <= begin.seq and version == begin.version:
             return begin
@@ -86,6 +86,11 @@ class Batches:
             clock=time.time_ns() // 1000,
             tables=tables,
         )
+
+    def _remembers(self, version: int, begin: Offset) -> bool:
+        options = self._options
+        left = options.checkpoint is not None and Remembering(options.checkpoint, begin.seq, begin.seq).is_left_behind
+        return left or load_plan(options.address, version).interpretation.remembers
 
     def _planned(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
         if not version:

@@ -78,7 +78,8 @@ class Dispatch:
 
     def __init__(self, plan: Plan, clock: int, remembering: Remembering | None = None) -> None:
         self._plan = plan
-        self._remembering = remembering if plan.interpretation.remembers else None
+        remembers = remembering is not None and (plan.interpretation.remembers or remembering.is_left_behind)
+        self._remembering = remembering if remembers else None
         self._holding: Holding | None = None
         self._names = Names(plan.zone)
         self._clock = clock

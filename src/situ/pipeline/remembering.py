@@ -40,6 +40,11 @@ class Remembering:
         self._begin, self._end = begin, end
         self._before: tuple[int, int] | None = None
 
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether the batch before remembered something: under a deployment that does not, what waits is let go."""
+        return self._file(self._begin).exists()
+
     def start(self, plan: Plan) -> Holding:
         """What waits, with everything remembered that was at the beginning of the batch."""
         interpretation = plan.interpretation
@@ -56,6 +61,9 @@ class Remembering:
     def finish(self, plan: Plan) -> None:
         """Write down what is remembered at the end of the batch."""
         known = _in_hand[self._folder]
+        if not plan.interpretation.remembers:
+            del _in_hand[self._folder]
+            return  # nothing waits any more
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(self._end)
         beside = file.with_suffix(f".{os.getpid()}")
