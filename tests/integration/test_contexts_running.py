@@ -204,6 +204,25 @@ class TestGoingOver:
         run(tmp_path, work)
 
 
+def test_on_a_zone_of_spark_messages_say_who_can_read_them(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with edge_zone(tmp_path, more=FILES, spark=True) as zone:
+            async with zone.connect("gate", context="door") as gate, zone.connect("hall") as hall:
+                await gate.publish_event("Badge", BADGE)
+                await hall.publish_event("Ping", n=1)
+                await asyncio.gather(gate.flush(), hall.flush())
+                version = zone.registry.current().version
+            stamps = [
+                (each.headers["Situ-Context"], each.headers.get("Situ-Deployment"))
+                for each in await zone.messages(zone.names.in_stream)
+            ]
+            (context, deployment), other = sorted(stamps)
+            assert (context, other) == ("door@1", ("root", None))
+            assert 1 < int(deployment or "0") <= version
+
+    asyncio.run(go())
+
+
 @context("stones", extends="root")
 @maps_to("Weighed", direction="both")
 @conv_function("stone", "kg", expr="value * 6.35")

@@ -62,6 +62,16 @@ def test_an_event_of_a_context_that_is_not_there_goes_no_further(tmp_path: Path)
     assert (bad.stage, bad.errors[0][0]) == ("interpret", "INT702")
 
 
+@pytest.mark.parametrize("type", ["Level", "Gauge"])
+def test_nor_does_one_of_a_version_that_nobody_knows_whatever_root_has_of_its_type(tmp_path: Path, type: str) -> None:
+    work = plan_of(tmp_path, 0).interpretation
+    event = {"specversion": "1.0", "id": "a", "source": "pump", "type": type, "data": {"tank": "t", "depth": 10.0}}
+    origin = Origin(client="pump", incarnation=1, seq=1, received=0, pos=65536, context="us@9")
+    [bad] = work.into_root(work.decode(json.dumps([event]).encode(), origin))
+    assert isinstance(bad, Bad)
+    assert [code for code, *_ in bad.errors] == ["INT702"]
+
+
 def test_a_message_is_read_in_the_terms_of_its_client(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, 0)
     event = {"specversion": "1.0", "id": "a", "source": "pump", "type": "Gauge", "data": {"tank": "t", "depth": 10.0}}

@@ -280,6 +280,10 @@ class TestDefined:
         with pytest.raises(SituError) as refused:
             propose_defined(START, key("context", "us"), document("context: us"))
         assert codes(refused.value) == ["D103"]
+        for name in ("root", "root.v1"):
+            with pytest.raises(SituError) as refused:
+                propose_defined(state_of(deploy()), key("context", name), document(f"context: {name}"))
+            assert codes(refused.value) == ["INT503"]
         for body in ("python: files.f", "lookup: {r: {source: s, key: {a: value}}}, value: r.b"):
             text = f"context: eu\nfunctions: {{f: {{signature: double m -> double ft, {body}}}}}"
             with pytest.raises(SituError) as refused:

@@ -168,7 +168,11 @@ class Interpretation:
             context = self.contexts.get(origin.context) or self.contexts.root
             intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size)
             self._intakes[origin.context] = intake
-        return intake.decode(body, origin)
+        rows = intake.decode(body, origin)
+        if origin.context == ROOT or self.knows(origin.context):
+            return rows
+        unknown = errors_of([UNKNOWN_EVENT_CONTEXT(context=origin.context)])
+        return [msgspec.structs.replace(row, errors=unknown) if isinstance(row, Bad) else row for row in rows]
 
     def advertised(self, each: Advertisement) -> Advertisement:
         """An advertisement in root's terms. One whose type has no way there stays as it is: so do its events."""

@@ -17,6 +17,7 @@ from situ.interpretation.python_form import declared_contexts
 from situ.overlay.messages import ContextAck, DefineContext, Said, UseContext
 
 _DEFINE_WITHIN = 30.0
+_USE_WITHIN = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ class Speaking:
         self._awaited = context
         gone = (await self._ask(context)).gone
         self.context = context
-        seconds = self._session.terms.install_timeout
+        # Whoever publishes in terms that the router does not know yet loses events: this is worth to wait for.
+        seconds = max(self._session.terms.install_timeout, _USE_WITHIN)
         if not await installing.wait(seconds):
             await self._ask(context)  # the word that it is may have been lost
         if not installing.done:

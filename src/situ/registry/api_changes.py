@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from situ.catalogue import CLIENT_IN_USE, CODE_FROM_CLIENT, DECLARES_OTHER, OBJECT_EXISTS, UNKNOWN_OBJECT
+from situ.catalogue import (
+    BAD_CONTEXT_NAME,
+    CLIENT_IN_USE,
+    CODE_FROM_CLIENT,
+    DECLARES_OTHER,
+    OBJECT_EXISTS,
+    UNKNOWN_OBJECT,
+)
 from situ.deployment import Deployment
 from situ.documents import Document, Mapping
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.interpretation.changing import Allowed
+from situ.interpretation.model import ROOT, former_root
 from situ.registry.context_changes import USUAL, settle_contexts
 from situ.registry.objects import CLIENT_KINDS, Key, Object, Origin, body_of, client_of, schema_bodies
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
@@ -51,6 +59,8 @@ def propose_defined(state: State, key: Key, document: Document) -> tuple[Proposa
     there = state.objects.get(key)
     if there is not None and there.origin != "client":
         raise SituError(elsewhere(there))
+    if key.name == ROOT or former_root(key.name):
+        raise SituError(BAD_CONTEXT_NAME(name=key.name, reason="root belongs to the project"))
     if code := [CODE_FROM_CLIENT(place, name=name) for name, place in _not_expressions(document)]:
         raise SituError(*code)
     return _declared(state, key, document, USUAL, origin="client")
