@@ -21,6 +21,7 @@ from situ.expr.simplify import simplify
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.calls import External
+from situ.interpretation.json_copies import with_copies
 from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
 from situ.interpretation.model import Missing, State
@@ -143,10 +144,13 @@ class Converter:
     def _compiled_text(self) -> Callable[..., bytes] | None:
         """What makes text of text, if there is any such way."""
         made = self.transformation
+        node = with_copies(self._node, made.source, made.types)
+        if isinstance(node, Read) and node.variable == DATA and not node.path:
+            return lambda event, text, *rows: text
         with suppress(NotPossible):
-            return PatchPlan(self._node, made.source, made.types, self._parameters).call
+            return PatchPlan(node, made.source, made.types, self._parameters).call
         with suppress(NotPossible):
-            plan = TextPlan(self._node, made.source, made.types)
+            plan = TextPlan(node, made.source, made.types)
             call, decode = compile_value(simplify(plan.node), self._parameters).call, plan.decode
             return lambda event, text, *rows: _encode(call(event, decode(text), *rows))
         return None
