@@ -15,7 +15,7 @@ from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import encode_rows
 from situ.event.row import Bad, Row
 from situ.host.replaying import Replay
-from situ.project.check import check_folder
+from situ.project.check import Checked, check_folder
 from tests.project_files import write
 
 TYPES = """
@@ -69,24 +69,29 @@ functions:
 BEGIN = datetime(2026, 11, 1, 8, tzinfo=UTC)
 
 
-class Trip:
-    """An engine in small: messages of one event, each with a second of event time."""
-
-    def __init__(self, folder: Path, missing: str = "error", where: str = "", more: str = "") -> None:
-        asked = f', where: "{where}"' if where else ""
-        files = {
-            "situ.yaml": "version: 1\nname: trips\n",
-            "types/all.yaml": TYPES,
-            "contexts/us.yaml": US.replace("MISSING", missing),
-            "contexts/scale.yaml": IN,
-            "clients/all.yaml": f"""
+def trip_files(missing: str, where: str = "", more: str = "") -> dict[str, str]:
+    asked = f', where: "{where}"' if where else ""
+    return {
+        "situ.yaml": "version: 1\nname: trips\n",
+        "types/all.yaml": TYPES,
+        "contexts/us.yaml": US.replace("MISSING", missing),
+        "contexts/scale.yaml": IN,
+        "clients/all.yaml": f"""
 version: 1
 clients:
   desk: {{context: us, subscriptions: {{all: {{types: [Status]{asked}}}}}}}
   hall: {{subscriptions: {{all: {{types: [ProductStatus]}}}}}}
 {more}""",
-        }
-        self.checked = check_folder(write(folder, files))
+    }
+
+
+class Trip:
+    """An engine in small: messages of one event, each with a second of event time."""
+
+    def __init__(
+        self, folder: Path, missing: str = "error", where: str = "", more: str = "", checked: Checked | None = None
+    ) -> None:
+        self.checked = checked or check_folder(write(folder, trip_files(missing, where, more)))
         assert self.checked.deployment is not None, [str(each) for each in self.checked.errors]
         self.plan: Plan = compile_plan(self.checked.deployment)
         self.interpretation: Interpretation = self.plan.interpretation

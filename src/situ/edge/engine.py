@@ -68,6 +68,7 @@ class EdgeEngine:
         self._adopting = asyncio.Lock()
         self._offered: Deployment | None = None
         self._reported = 0
+        self._evicted = 0
         self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
         """Messages under way to the log; a number: all behind it are worked by that version; None: the end."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -225,6 +226,16 @@ class EdgeEngine:
             await asyncio.sleep(_SAVE_EVERY)
             await self._dispatcher.settle()
             self._cursor.save()
+            self._tell_evicted()
+
+    def _tell_evicted(self) -> None:
+        """Say that more keys came than are remembered: conversions may lack them."""
+        assert self._plan is not None
+        interpretation = self._plan.interpretation
+        evicted = interpretation.incoming.evicted + interpretation.outgoing.evicted
+        if evicted > self._evicted:
+            _log.warning("%d keys were forgotten, because there are more than `max_keys`", evicted - self._evicted)
+        self._evicted = evicted
 
     # ── adopting deployments ──
 
