@@ -50,6 +50,7 @@ _LEVELS_A_FUNCTION = 24
 _CHOICES_A_FUNCTION = 50
 _LONGEST_SUM = 50
 LONGEST_SOURCE = 1 << 20
+_NOT_FINITE = "_fail('not a finite number')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +181,15 @@ class Emitter:
         text = self.value(node)
         if not fails_as_argument(node, tolerated):
             return text
-        check = "_finite" if tolerated is Overflow.NONE else "_number"
-        if not node.nullable:
-            return f"{check}({text})"
+        if tolerated is not Overflow.NONE and not node.nullable:
+            return f"_number({text})"
         held = self._temporary()
-        return f"(None if ({held} := {text}) is None else {check}({held}))"
+        if tolerated is not Overflow.NONE:
+            return f"(None if ({held} := {text}) is None else _number({held}))"
+        # Written out: a call would cost more than what is computed. Only what is finite leaves nothing of itself.
+        if not node.nullable:
+            return f"({held} if ({held} := {text}) - {held} == 0.0 else {_NOT_FINITE})"
+        return f"(None if ({held} := {text}) is None else {held} if {held} - {held} == 0.0 else {_NOT_FINITE})"
 
     def _literal(self, value: Any) -> str:
         if value is None or isinstance(value, bool | int | str):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from situ.expr.overload import Function, Overload
+from situ.expr.overload import Function, Overload, PythonText
 from situ.expr.quote import spark_text
 from situ.expr.runtime import CASE_PAIRS, LONGEST_TEXT
 
@@ -54,19 +54,26 @@ def _kv(args: Sequence[str], constants: Sequence[Any]) -> str:
 def _kv_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
     separator, equals = _kv_marks(constants)
     key = _constant(args[1])
-    if key is None or len(separator) != 1 or separator in key + equals:
+    if not isinstance(key, str) or len(separator) != 1 or separator in key + equals:
         return f"_kv({args[0]}, {args[1]}, {separator!r}, {equals!r})"
     prefix = key + equals
     return f"_kv_of({args[0]}, {prefix!r}, {separator + prefix!r}, {separator!r})"
 
 
-def _constant(text: str) -> str | None:
-    """What a text in Python's spelling stands for, if it is one; literals are written like that and nothing else is."""
+def _split_part_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
+    separator, place = _constant(args[1]), _constant(args[2])
+    if not isinstance(separator, str) or not separator or place not in (1, 2, 3):
+        return f"_split_part({', '.join(args)})"
+    mark = repr(separator)
+    return f"({args[0]}){f'.partition({mark})[2]' * (place - 1)}.partition({mark})[0]"  # the text is not taken apart
+
+
+def _constant(text: str) -> Any:
+    """What a text in Python's spelling stands for, if it is a literal: nothing else is written like one."""
     try:
-        value = ast.literal_eval(text)
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return None
-    return value if isinstance(value, str) else None
 
 
 def _kv_marks(constants: Sequence[Any]) -> tuple[str, str]:
@@ -145,7 +152,7 @@ def _simple(
     parameters: tuple[str, ...],
     result: str,
     spark: str,
-    python: str,
+    python: str | PythonText,
     *examples: tuple[str, str],
     **how: Any,
 ) -> Function:
@@ -184,7 +191,7 @@ TEXT: tuple[Function, ...] = (
         examples=(("substring('situation', 1, 4)", "'situ'"), ("substring('abc', -2)", "'bc'")),
     ),
     _simple("replace", "Every occurrence of the second text replaced by the third. Fails if that makes a text of more than 4,194,304 characters.", ("string", "string", "string"), "string", _REPLACE, "_replace({0}, {1}, {2})", ("replace('a-b', '-', '+')", "'a+b'"), fails=True),
-    _simple("split_part", "The n-th part between separators, counted from the end if negative; empty if there is none. Fails for 0.", ("string", "string", "long"), "string", f"split_part({{0}}, {{1}}, nullif({clamped('{2}')}, 0))", "_split_part({0}, {1}, {2})", ("split_part('a/b/c', '/', 2)", "'b'"), fails=True),
+    _simple("split_part", "The n-th part between separators, counted from the end if negative; empty if there is none. Fails for 0.", ("string", "string", "long"), "string", f"split_part({{0}}, {{1}}, nullif({clamped('{2}')}, 0))", _split_part_python, ("split_part('a/b/c', '/', 2)", "'b'"), fails=True),
     Function(
         name="kv",
         group="text",
