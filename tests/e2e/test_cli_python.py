@@ -83,3 +83,11 @@ def test_transform_runs_it_and_says_what_fails(situ: Situ, folder: Path) -> None
     assert json.loads(ran.out) == {"tank": "a", "depth": 7.0, "inside": 68.0}
     assert "INT704" in ran.err
     assert "-1.0 gives ValueError, below the ground" in ran.err
+
+
+def test_explain_subscription_says_what_is_asked_after_routing(situ: Situ, folder: Path) -> None:
+    ran = situ("explain", "subscription", "desk/deep", cwd=folder)
+    assert ran.code == 0, ran.err
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "canonical tank = 'a'" in lines
+    assert "then the whole filter, which reads what `yards` gives" in lines

@@ -11,6 +11,7 @@ from typing import Any
 from situ.catalogue import UNKNOWN_SUBSCRIPTION
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.later import Decision
 from situ.errors import SituError, nearest
 from situ.expr.print import print_expression, print_literal
 from situ.subscription import Subscription
@@ -33,6 +34,8 @@ class OnType:
     scanned: bool
     others: int
     """Subscriptions with the very same filter on this type."""
+    later: str = ""
+    """What the filter reads besides, which is known only after routing."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +46,7 @@ class OnType:
             "found_by": {words: list(names) for words, names in self.filed},
             "scanned": self.scanned,
             "others": self.others,
+            **({"later": self.later} if self.later else {}),
         }
 
 
@@ -93,14 +97,17 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplain
     subscription = deployment.subscriptions.get(id)
     if subscription is None:
         raise SituError(UNKNOWN_SUBSCRIPTION(name=id, nearest=nearest(id, deployment.subscriptions)))
-    routing = routing_of(deployment)
+    routing, interpretation = routing_of(deployment), Interpretation.of(deployment)
     group = group_of(subscription) if subscription.durable else ""
     sharing = routing.groups[group].subscriptions if group else ()
     return SubscriptionExplained(
         id=id,
         durable=subscription.durable,
         where=subscription.where,
-        types=tuple(_on_type(subscription, name, routing) for name in routing.wanted.meaning.conditions(subscription)),
+        types=tuple(
+            _on_type(subscription, name, routing, interpretation.decision(subscription, name))
+            for name in routing.wanted.meaning.conditions(subscription)
+        ),
         context=subscription.context,
         wanted=subscription.types,
         group=group,
@@ -108,7 +115,7 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplain
     )
 
 
-def _on_type(subscription: Subscription, name: str, routing: Routing) -> OnType:
+def _on_type(subscription: Subscription, name: str, routing: Routing, later: Decision | None) -> OnType:
     wanted = routing.wanted
     types = wanted.meaning.types
     event = types.event(name)
@@ -128,6 +135,7 @@ def _on_type(subscription: Subscription, name: str, routing: Routing) -> OnType:
         filed=tuple((words, tuple(names)) for words, names in filed.items()),
         scanned=any(found in index.scanned for index in indexes.values()),
         others=len(wanted.members[found]) - 1,
+        later=later.reasons if later is not None else "",
     )
 
 

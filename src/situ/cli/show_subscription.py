@@ -51,6 +51,8 @@ def _on_type(each: OnType) -> Table:
         table.add_row("  found by" if place == 0 else "", Text(words + of, "yellow" if each.scanned else ""))
     if not each.filed:
         table.add_row("  found by", "no event: none can match")
+    if each.later:
+        table.add_row("  then", f"the whole filter, which reads {each.later}")
     if each.others:
         table.add_row("  same filter", f"{each.others:,} other subscription{'s' if each.others > 1 else ''}")
     return table
