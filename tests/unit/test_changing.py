@@ -23,7 +23,7 @@ from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import deployment_of
 from situ.registry.proposal import Proposal, State
 from situ.types.load import load_types
-from situ.types.model import DOUBLE, Attribute, ListOf, Struct
+from situ.types.model import DOUBLE, STRING, Attribute, ListOf, Struct
 from tests.registry_files import deploy, document, following, key, state_of
 
 FILES = {
@@ -355,6 +355,66 @@ class TestReplaced:
         assert found == {"to": lifted, "crate": {"spare": lifted}, "way": 5000.0}
         assert ways[Direction.OUT].data({}, found) == theirs
 
+    def test_what_fails_on_the_way_is_named(self) -> None:
+        former = self.FORMER.replace("0.0 AS z", "1 / value.x AS z")
+        way = self.ways(applied(self.start(), self.files(self.HIGH, eu=self.OVER, **{"root.v1": former}))[0])
+        found = way[Direction.IN].faults({}, {"to": {"lat": 0.0, "lon": 2.0}, "way": 5.0})
+        assert [(each.code.code, each.values["path"], each.values["function"]) for each in found] == [
+            ("INT704", "to", "lift"),
+            ("INT704", "crate.spare", "lift"),
+        ]
+        found = way[Direction.IN].faults({}, {"to": {"lat": 1.0, "lon": 2.0}, "way": 5.0})
+        assert found == ()
+
+    def test_tables_are_asked_in_the_terms_of_now(self) -> None:
+        """A context that looks up, below a root that was replaced."""
+        files = {
+            "situ.yaml": FILES["situ.yaml"],
+            "types/t.yaml": "types: {Amount: {of: string, n: double}}\nevents: {Paid: {what: Amount, all: '[Amount]'}}",
+            "contexts/us.yaml": """
+                context: us
+                types: {Dollars: {n: double}}
+                events: {Paid: {what: Dollars, all: "[Dollars]"}}
+                maps: [out: Paid -> Paid]
+                rules: {out: [Amount -> dollars]}
+                functions:
+                  dollars:
+                    signature: Amount -> Dollars
+                    lookup: {r: {source: rates, key: {name: value.of}}}
+                    expr: struct(value.n * r.rate AS n)
+                """,
+            "contexts/root.v1.yaml": """
+                context: root.v1
+                types: {Amount: {of: string, n: double}}
+                rules: {in: [Amount -> forth], out: ["root:Amount -> back"]}
+                functions:
+                  forth: "Amount -> root:Amount = struct(value.of AS of, value.n AS n, lower(value.of) AS code)"
+                  back: "root:Amount -> Amount = struct(upper(value.code) AS of, value.n AS n)"
+                """,
+        }
+        files["types/t.yaml"] = files["types/t.yaml"].replace("n: double}}", "n: double, code: string}}")
+        files["contexts/us.yaml"] = files["contexts/us.yaml"].replace(
+            "context: us", "context: us\n                extends: root.v1"
+        )
+        problems = Problems()
+        types = load_types([document(files["types/t.yaml"])], problems)
+        documents = [document(text, name) for name, text in files.items() if name.startswith("contexts/")]
+        rates = Struct("", (Attribute(name="name", type=STRING), Attribute(name="rate", type=DOUBLE)))
+        contexts = load_contexts(documents, types, {}, problems, sources={"rates": rates})
+        assert not problems.errors, list(map(str, problems))
+        way = transformations(contexts.by_id["us"], Direction.OUT, Problems())["Paid"]
+        asked: list[Any] = []
+
+        def find(name: str) -> dict[str, Any]:
+            asked.append(name)
+            return {"name": name, "rate": 2.0}
+
+        found = Converter(way, dict.fromkeys(way.externals, find))
+        amount = {"of": "x", "n": 4.0, "code": "eur"}
+        paid = {"what": amount, "all": [amount, {**amount, "code": "gbp", "n": 1.0}]}
+        assert found.data({}, paid) == {"what": {"n": 8.0}, "all": [{"n": 8.0}, {"n": 2.0}]}
+        assert set(asked) == {"EUR", "GBP"}
+
     def test_messages_of_the_log_are_brought_up_from_any_root(self) -> None:
         formers = {"root.v1": self.FORMER.replace("0.0 AS z", "1 / value.x AS z"), "root.v2": self.SECOND}
         state, _ = applied(self.start(), self.files(self.NAMED, eu=self.OVER, **formers))
@@ -404,6 +464,11 @@ class TestReplaced:
         [
             ('out: ["root:Position -> flatten"]', "out: []", ["INT507"]),
             ("in: [Position -> lift]", "in: []", ["INT507"]),
+            (
+                'lift: "Position -> root:Position = struct(value.x AS x, value.y AS y, 0.0 AS z)"',
+                "lift: {signature: Position -> root:Position, python: f.lift}",
+                ["INT507"],
+            ),
             ("y: double m}}", "y: double m, w: double m}}", ["INT506", "INT508"]),
             ("0.0 AS z", "1.0 AS z", []),
             ('value.x AS x, value.y AS y)"', 'value.x + 1 AS x, value.y AS y)"', ["INT508"]),

@@ -95,6 +95,12 @@ class Converter:
         self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE
     ) -> tuple[Problem, ...]:
         """Every place of the target that this event gives no value for, in its order; empty if it converts."""
+        if self.transformation.through is not None:
+            first, second = (Converter(each, self._find) for each in self.transformation.through)
+            if problems := first.faults(event, data, rows):
+                return problems
+            between = {**event, "type": second.transformation.source.name} if event else event
+            return second.faults(between, first.data(event, data, rows), rows)
         values = {name: rows.get(name) for name in self._bound}
         values |= {EVENT: event, DATA: data}
         return tuple(map(self._problem, faults(self.transformation.step, values, self._evaluate)))

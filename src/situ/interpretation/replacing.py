@@ -162,7 +162,9 @@ def _lacking(old: Type, new: Type) -> list[str]:
 def _function(former: Context, direction: Direction, type: Type) -> Conversion | None:
     wanted = Pattern(head=type)
     names = [rule.function for rule in former.rules if rule.direction is direction and rule.pattern == wanted]
-    return former.conversion(names[-1]) if names else None
+    found = former.conversion(names[-1]) if names else None
+    is_expression = found is not None and not (found.lookups or found.states or found.python)
+    return found if is_expression else None
 
 
 def _not_restored(type: Type, forth: Conversion, back: Conversion) -> str | None:

@@ -51,6 +51,8 @@ class Transformation:
     """What is visible where they go."""
     plan: str = ""
     """The same for equal transformations only: a hash of everything that decides what comes out."""
+    through: tuple[Transformation, Transformation] | None = field(default=None, compare=False, repr=False)
+    """The two that it is made of, if it leads over a root that was replaced: they say what their places are."""
 
     @property
     def node(self) -> Node:
