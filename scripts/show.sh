@@ -50,7 +50,7 @@ beside() {
 # direct: when the sensors are done and Spark has taken everything, look at what is there, then stop the run.
 direct() {
     until runs; do sleep 0.2; done
-    sleep 12
+    sleep 10
     until grep -q 'events published' "$scratch/sensors" && nothing_waits; do sleep 0.5; done
     situ dead-letters list --limit 3 >"$scratch/letters" 2>&1
     situ replay --engine edge >"$scratch/replay" 2>&1
@@ -74,16 +74,16 @@ sed 's/at\.x < 5 m AND at\.y/at.x < 5 s AND att.y/' "$scratch/people.yaml" >clie
 show 1 'situ check'
 cp "$scratch/people.yaml" clients
 
-say 'A reader sees a tag so many centimetres ahead. A camera sees a face so many feet away, at an angle. Each says so in its
-# own terms. Everybody else hears of a person at a point of the building, in metres:'
-show 0 'situ transform --from readers samples/tag.json; situ transform --from cameras samples/face.json'
+say 'Readers see tags so many centimetres ahead, cameras see faces so many feet away, at an angle. Each says so in its own
+# terms. Everybody else hears of a person at a point of the building, in metres:'
+show 0 'situ explain transform --context cameras --in samples/face.json'
 
 say 'A desk in the United States asks in feet, and in its own words. What does that ask of the events of the building?'
 show 0 'situ explain subscription us-desk/lobby'
 
 say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
 # while, sensors publish what they notice, some of it broken, and both desks read along.'
-beside sensors python programs/sensors.py --for 12 --rate 250 --broken 0.003
+beside sensors python programs/sensors.py --for 10 --rate 300 --broken 0.003
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet
 direct &
