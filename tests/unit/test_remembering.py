@@ -232,6 +232,18 @@ def test_what_follows_in_the_same_message_waits_as_well(tmp_path: Path) -> None:
     assert trip.lats == [("2", 51.0), ("1", 50.0), ("3", 51.0)]
 
 
+def test_a_message_waits_until_what_was_held_of_it_is_on_its_way(tmp_path: Path) -> None:
+    trip = Trip(tmp_path, missing="hold 5 s")
+    tag = Tag()
+    trip.come(trip.row("ProductStatus", "t7", 2, {"product": "a", "pos": {"x": 0.0, "y": 0.0}}), tag=tag)
+    row = trip.row("TruckPosition", "t7", 1, {"truck": "t7", "lat": 50.0, "lon": 9.0})
+    saying = trip.holding.word([row], encode_rows([row]), trip.plan, Tag())
+    said = next(saying)
+    assert (said.tag, tag.waiting) == (tag, 1)
+    next(saying)
+    assert tag.waiting == 0
+
+
 def test_no_more_wait_than_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("situ.deployment.holding.MOST", 2)
     trip = Trip(tmp_path, missing="hold 5 s")

@@ -41,10 +41,11 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Deliveries that are to be made now."""
+    """Deliveries that are to be made now, of the message that ``tag`` stands for."""
 
     rows: Sequence[Row]
     worded: Worded
+    tag: Tag
 
 
 @dataclass(slots=True)
@@ -59,13 +60,16 @@ class Holding:
         return sum(map(len, self._queues.values()))
 
     def word(self, rows: Sequence[Row], lines: Sequence[bytes], plan: Plan, tag: Tag | None = None) -> Iterator[Said]:
-        """What is delivered now that these events have come: of them, and before that of those that have waited."""
+        """What is delivered now that these events have come: of them, and before that of those that have waited.
+
+        A message counts as waiting until whoever delivers asks for what comes next.
+        """
         tag = tag or Tag()
         self.memory.note(rows)
         yield from self._released(plan)
         routed = self._in_turn(rows, lines, plan.routing.route(rows), plan.routing, tag)
         worded = plan.interpretation.worded(rows, lines, routed, plan.routing)
-        yield Said(rows=rows, worded=self._without_held(rows, lines, worded, plan.routing, tag))
+        yield Said(rows=rows, worded=self._without_held(rows, lines, worded, plan.routing, tag), tag=tag)
         while len(self) > MOST:
             yield from self._forced(plan)
 
@@ -140,6 +144,7 @@ class Holding:
         for key in list(self._queues):
             while (said := self._attempt(key, plan)) is not None:
                 yield said
+                said.tag.waiting -= 1
         heads = [queue[0].until for queue in self._queues.values()]
         self._tried = (self.memory.noted, min((each for each in heads if each is not None), default=None))
 
@@ -151,6 +156,7 @@ class Holding:
             self.memory.holds = True
         if said is not None:
             yield said
+            said.tag.waiting -= 1
 
     def _attempt(self, key: tuple[str, str], plan: Plan) -> Said | None:
         """The first of a queue, if it can be delivered, or is found to be a dead letter."""
@@ -167,8 +173,7 @@ class Holding:
         queue.popleft()
         if not queue:
             del self._queues[key]
-        first.tag.waiting -= 1
-        return Said(rows=rows, worded=worded)
+        return Said(rows=rows, worded=worded, tag=first.tag)
 
     # ── kept somewhere ──
 

@@ -86,7 +86,8 @@ class Dispatcher:
             await self._deliver(message, rows, word(rows, lines, route(rows, plan), plan), plan, live=live)
         else:
             for said in self._holding.word(rows, lines, plan, message):
-                await self._deliver(message, said.rows, said.worded, plan, live=live)
+                assert isinstance(said.tag, _UnderWay)
+                await self._deliver(said.tag, said.rows, said.worded, plan, live=live)
         self._under_way.append(message)
         if len(self._under_way) > _MOST_UNDER_WAY:
             await self.settle(most=_MOST_UNDER_WAY)
