@@ -39,7 +39,8 @@ def settle_contexts(
     written: Mapping[Key, Written] | None = None,
 ) -> Settlement:
     """What of the proposed contexts comes into force; :class:`SituError` if nothing of it can."""
-    if len(current.contexts) == 1 or (current.contexts == proposed.contexts and _same_root(current, proposed)):
+    before, after = current.contexts, proposed.contexts
+    if before is after or len(before) == 1 or (before == after and _same_root(current, proposed)):
         return Settlement(deployment=proposed)
     places = {key.name: Location(file=each.file) for key, each in (written or {}).items() if key.kind == "context"}
     settled = settle(
