@@ -18,7 +18,6 @@ import msgspec
 
 from situ.deployment.memory import Held
 from situ.expr.runtime import FAILURES
-from situ.interpretation.arrow_values import Unfit, example, from_array, to_array
 from situ.interpretation.calls import External
 from situ.interpretation.code import digest, without_declarations
 from situ.interpretation.model import Conversion
@@ -93,6 +92,9 @@ class PythonFunctions:
                 self._call(called, tuple(asked), tuple(asked.values()))
 
     def _finder(self, external: External) -> Find:
+        # Arrow takes as long to load as all the rest, and only those who call functions need it.
+        from situ.interpretation.arrow_values import example
+
         function = external.function
         key = (digest(function.code), function.python, function.parameter.type, function.result.type)
         stands_in = example(function.result.type)
@@ -138,6 +140,8 @@ class PythonFunctions:
 
 
 def _results(function: Conversion, values: Sequence[Any]) -> list[Any]:
+    from situ.interpretation.arrow_values import Unfit, from_array, to_array
+
     run = loaded(function.python, function.code)
     array = to_array(values, function.parameter.type)
     found = from_array(run(array), function.result.type, len(values))
