@@ -53,7 +53,7 @@ class Reflective(Interpretation):
     __slots__ = ()
 
     def _converter(self, context: str, direction: Direction, type: str) -> Any:
-        key = (context, direction, type)
+        key = (context, direction is Direction.IN, type)
         if key not in self._converters:
             found = self.contexts.get(context)
             way = None if found is None else self._ways_of(found, direction).get(type)
