@@ -155,6 +155,26 @@ class TestAugmented:
         assert body(state, "us")["kept"] == {"out": ["Moved.crate.spare -> keep"]}
         assert "kept" not in body(state, "us.ny"), "it inherits the rule that was put in above it"
 
+    def test_types_that_rules_derive_stay_as_well(self) -> None:
+        files = {
+            "situ.yaml": FILES["situ.yaml"],
+            "types/t.yaml": FILES["types/t.yaml"],
+            "contexts/d.yaml": "context: d\nderive: true\ntypes: {Place: {x: double ft}}\n"
+            "rules: {out: [Moved.to -> place]}\n"
+            'functions: {place: "Position -> Place = struct(value.x AS x)"}',
+            "contexts/e.yaml": "context: d.e\nextends: d\n",
+            "clients/c.yaml": _client("d.e"),
+        }
+        before, _ = applied(State(), files)
+        more = files["contexts/d.yaml"].replace("[Moved.to -> place]", "[Moved.to -> place, Position -> place]")
+        state, proposal = applied(before, {**files, "contexts/d.yaml": more})
+        assert codes(proposal.problems) == ["INT505"]
+        old, new = before.deployment.contexts.by_id["d.e"], state.deployment.contexts.by_id["d.e"]
+        assert new.types.types["Moved"] == old.types.types["Moved"]
+        assert differing(old, new) == ()
+        again = deployment_of({key: each.body for key, each in state.objects.items()}, state.version)
+        assert again.contexts.by_id["d.e"].types == new.types
+
     def test_what_rules_cannot_keep_apart_is_a_change(self) -> None:
         """A function by which units are converted from now on, and a mapping of a subtype."""
         function = us("functions: {", "functions: {feet: double m -> double ft = value * 3.3, ")

@@ -157,6 +157,8 @@ def settle(
     while True:
         edited = _edited(old, work)
         contexts, kept = (work.contexts, ()) if allowed.propagate else keep_below(old, work.contexts, edited)
+        if kept:
+            contexts = load(contexts.as_json())  # types may be derived by rules
         culprit = _culprit(old, contexts, edited, uses, work, allowed)
         if culprit is None:
             observed = tuple(_observation(each, places) for each in kept)
