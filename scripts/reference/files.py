@@ -155,6 +155,7 @@ def _places() -> str:
     rows = [[code("situ.yaml"), "read", "the project"]]
     rows += [[code(f"{folder}/*.yaml"), "read", folder] for folder in FOLDERS]
     rows += [[code("contexts/*.xml"), "read", "contexts in XML"]]
+    rows += [[code("functions/*.py"), "read", "[functions in Python](../howto/write-functions-in-python.md)"]]
     rows += [[code(file), "later", about] for file, about in LATER_FILES.items()]
     rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
     rows += [[code(f"{OWN_FOLDER}/"), "own", "what runs and editors need; never in git"]]
