@@ -104,6 +104,10 @@ class Interpretation:
         made._remember()
         return made
 
+    def resume(self) -> None:
+        """Be the one at work again, after another was made that shares its memory."""
+        self._remember()
+
     def _remember(self) -> None:
         """Have memory for all that functions want to remember; what it has stays."""
         contexts = [each for each in self.contexts if each.id not in self.contexts.faulty and _remembers(each)]

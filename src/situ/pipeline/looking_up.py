@@ -132,6 +132,7 @@ def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]
     then = plan.deployment.sources
     same = {name: each for name, each in digests.items() if then.get(name) == now.deployment.sources[name]}
     use_tables(plan, address, same)
+    now.interpretation.resume()
     return plan.interpretation
 
 
