@@ -66,6 +66,29 @@ class TestApply:
         assert situ("apply", "--json", cwd=project).data["changes"] == []
         assert situ("apply", "--dry-run", "--json", cwd=project).data == {"version": 1, "changes": [], "problems": []}
 
+    def test_contexts_in_use(self, situ: Situ, applied: Path) -> None:
+        """What is added is kept from those below or let through, what is changed is forked or refused."""
+        us, ny = applied / "contexts" / "us.yaml", applied / "contexts" / "ny.yaml"
+        us.parent.mkdir(exist_ok=True)
+        us.write_text("context: us\nfunctions: {half: double °C -> double °C = value / 2}\n")
+        ny.write_text("context: us.ny\nextends: us\n")
+        people = "clients: {ann: {context: us.ny, subscriptions: {all: {types: [Reading]}}}}\n"
+        (applied / "clients" / "people.yaml").write_text(people)
+        assert situ("apply", "--quiet", cwd=applied).code == 0
+        text = us.read_text() + "rules: {out: [Reading.temperature -> half]}\n"
+        us.write_text(text)
+        dry = situ("apply", "--dry-run", "--json", cwd=applied)
+        assert (dry.code, [each["code"] for each in dry.data["problems"]]) == (0, ["INT505"])
+        through = situ("apply", "--propagate", "--json", cwd=applied)
+        assert (through.code, through.data["problems"]) == (0, [])
+        us.write_text(text.replace("value / 2", "value / 4"))
+        refused = situ("apply", "--no-fork", cwd=applied)
+        assert (refused.code, refused.out) == (3, "")
+        assert "INT504" in refused.err
+        forked = situ("apply", "--json", cwd=applied)
+        assert (forked.code, [each["code"] for each in forked.data["problems"]]) == (3, ["INT504"])
+        assert situ("get", "context", "us.v2", "--json", cwd=applied).data["origin"] == "api"
+
     def test_a_folder_with_errors_is_refused(self, situ: Situ, broken_project: Path) -> None:
         refused = situ("apply", cwd=broken_project)
         assert (refused.code, refused.out) == (3, "")
