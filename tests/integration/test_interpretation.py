@@ -14,6 +14,7 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
 from situ.pipeline.engine import SparkEngine
+from situ.pipeline.replay import replay
 from situ.subscription.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.test_pipeline import drained, wait_for
@@ -314,6 +315,15 @@ def test_spark_uses_the_version_that_events_are_stamped_with(spark: SparkSession
         assert [len(rows) for rows in at.delivered().values()] == [len(expected)]
         (letter,) = at.dead()
         assert (letter["code"], letter["context"]) == ("INT702", "pounds@9")
+        # The type is replaced: what the log has is read in the terms of now.
+        grams = WEIGHED.replace("double kg", "double g, kind: optional string")
+        former = "version: 1\ncontext: root.v1\nevents: {Weighed: {n: long, mass: double kg}}\n"
+        files = {**more, "contexts/root.v1.yaml": former}
+        at.publish(deployment_of(tmp_path / "grams", wanted, types=grams, more=files))
+        told = [json.loads(row.event) for row in replay(spark, at.address, at.deployment.version).collect()]
+        assert {each["data"]["n"]: each["data"]["mass"] for each in told} == {
+            number: pytest.approx(2000.0 * factor) for number, factor in expected.items()
+        }
 
 
 def _weighed(number: int) -> dict[str, Any]:
