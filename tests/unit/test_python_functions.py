@@ -152,6 +152,7 @@ def test_only_the_failing_rows_are_dead_letters(tmp_path: Path) -> None:
         ("pa.array([float('nan')] * len(metres))", "it gave nan, which is no number"),
         ("1 / 0", "ZeroDivisionError, division by zero"),
         ("nobody", "NameError, name 'nobody' is not defined"),
+        ("exit(3)", "SystemExit, 3"),
     ],
 )
 def test_what_is_no_result_is_said(tmp_path: Path, gives: str, reason: str) -> None:

@@ -128,7 +128,7 @@ class PythonFunctions:
             self.calls += 1
             try:
                 found = _results(called.function, given)
-            except Exception as error:  # noqa: BLE001 - it is not our code: whatever it raises is about these values
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - not our code: whatever it raises is about these
                 if len(given) == 1:
                     reason = f"{_shown(some[0])} gives {_said(error)}"
                     called.known[some[0]] = PythonFailed(reason)
@@ -168,7 +168,7 @@ def loaded(python: str, code: str) -> Callable[[Any], Any]:
     return function
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}, {text[0]}" if text else type(error).__name__
 
