@@ -242,11 +242,16 @@ ONLY_TYPES = {"types/all.yaml": PARCELS}
 
 
 class TestDefining:
-    @pytest.mark.parametrize("form", ["text", "text without its name", "dictionary"])
+    @pytest.mark.parametrize("form", ["text", "text without its name", "text in a program", "dictionary"])
     def test_a_context_is_defined_and_used(self, tmp_path: Path, form: str) -> None:
         definition: dict[str, object] = {
             "text": POUNDS,
             "text without its name": POUNDS.replace("context: pounds\n", ""),
+            "text in a program": """
+                events: {Weighed: {n: long, mass: double lb}}
+                maps:
+                  - both: Weighed <-> Weighed
+                """,
             "dictionary": {
                 "events": {"Weighed": {"n": "long", "mass": "double lb"}},
                 "maps": [{"both": "Weighed <-> Weighed"}],

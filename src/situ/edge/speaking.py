@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any
 
 from situ.catalogue import NOT_AVAILABLE, NOT_INSTALLED
@@ -81,9 +82,10 @@ def text_of(id: str, definition: Any) -> str:
     :class:`SituError` with INT411 for Python functions, and with R102 for what is none of these.
     """
     if isinstance(definition, str):
-        root = parse_yaml(definition, id).root
+        text = dedent(definition)
+        root = parse_yaml(text, id).root
         named = not isinstance(root, Fields) or root.get("context") is not None
-        return definition if named else f"context: {id}\n{definition}"
+        return text if named else f"context: {id}\n{text}"
     if isinstance(definition, Mapping):
         return json.dumps({"context": id, **definition}, ensure_ascii=False)
     members = definition if isinstance(definition, Iterable) and not isinstance(definition, type) else (definition,)

@@ -62,7 +62,9 @@ def _root_agrees(before: Transformation, after: Transformation) -> bool:
     old, new = before.source, after.source
     for name in {read.path[0] for read in reads}:
         was, now = old.attribute(name), new.attribute(name)
-        if was is None or now is None or was.unit != now.unit or not agrees(was.type, now.type):
+        if was is None:
+            continue  # which type it is
+        if now is None or was.unit != now.unit or not agrees(was.type, now.type):
             return False
     return True
 
