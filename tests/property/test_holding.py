@@ -37,7 +37,7 @@ def test_nothing_is_lost_repeated_or_overtaken(checked: Checked, steps: list[tup
     latest = -1
     for number, (kind, truck, second) in enumerate(steps):
         if number == again:  # as an engine that starts again
-            kept = json.loads(json.dumps([trip.interpretation.outgoing.as_json(), trip.holding.as_json()]))
+            kept = json.loads(trip.interpretation.outgoing.as_text()), trip.holding.as_json()
             trip.interpretation.outgoing.forget()
             trip.interpretation.outgoing.restore(kept[0])
             trip.holding.restore(kept[1])

@@ -272,11 +272,11 @@ def test_what_is_written_down_goes_on_elsewhere(tmp_path: Path) -> None:
     first.truck(3, 60.0, "t8")
     first.status(9, "waits", "t9")
     first.status(9.5, "behind", "t9")
-    written = json.loads(json.dumps([first.interpretation.outgoing.as_json(), first.holding.as_json()]))
+    written = [json.loads(first.interpretation.outgoing.as_text()), first.holding.as_json()]
     second = Trip(tmp_path, missing="hold 5 s")
     second.interpretation.outgoing.restore(written[0])
     second.holding.restore(written[1])
-    assert second.interpretation.outgoing.as_json() == first.interpretation.outgoing.as_json()
+    assert second.interpretation.outgoing.as_text() == first.interpretation.outgoing.as_text()
     for trip in (first, second):
         trip.heard.clear()
         trip.number = 10

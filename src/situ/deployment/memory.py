@@ -43,12 +43,20 @@ class Held(Exception):
         self.until = until
 
 
+@dataclass(slots=True, eq=False)
+class _Noted:
+    """What is kept of an event; and its text, once that was written down."""
+
+    row: Mapping[str, Any]
+    text: msgspec.Raw | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     """How references of one state are read from root events."""
 
     state: State
-    references: References
+    references: References[_Noted]
     read: Callable[[bytes], Any]
     key: Callable[[Any], Any]
     keep: tuple[tuple[str, Callable[[Any], Any]], ...]
@@ -86,20 +94,25 @@ class _Reading:
         except FAILURES:
             return  # of this event nothing can be said
         if key is not None:
-            self.references.add(_key(key), instant_at(row.time), kept)
+            self.references.add(_key(key), instant_at(row.time), _Noted(kept))
 
     def as_json(self) -> dict[str, Any]:
         write, references = encoder(self.state.row), self.references
+        kept = []
+        for key, time, noted in references:
+            if noted.text is None:
+                noted.text = msgspec.Raw(_encode((key, time.isoformat(), write(noted.row))))
+            kept.append(noted.text)
         return {
             "latest": references.latest.isoformat() if references.latest is not None else None,
             "evicted": references.evicted,
-            "kept": [[key, time.isoformat(), write(row)] for key, time, row in references],
+            "kept": kept,
         }
 
     def restore(self, value: Mapping[str, Any]) -> None:
         read, references = decoder(self.state.row), self.references
         for key, time, row in value["kept"]:
-            references.add(key, datetime.fromisoformat(time), read(row).value)
+            references.add(key, datetime.fromisoformat(time), _Noted(read(row).value))
         references.latest = datetime.fromisoformat(value["latest"]) if value["latest"] is not None else None
         references.evicted = value["evicted"]
 
@@ -196,20 +209,20 @@ class Memory:
         def find(key: Any, time: datetime) -> Mapping[str, Any] | None:
             reading = self._used.readings.get(state)
             found = None if reading is None else reading.references.find(_key(key), time)
-            if found is None and self.holds and function.missing is Missing.HOLD and self.latest < time + function.hold:
+            if found is not None:
+                return found.row
+            if self.holds and function.missing is Missing.HOLD and self.latest < time + function.hold:
                 raise Held(time + function.hold)
-            return found
+            return None
 
         return find
 
     # ── kept somewhere ──
 
-    def as_json(self) -> dict[str, Any]:
-        """All of it as JSON values, from which :meth:`restore` goes on where this was."""
-        return {
-            "latest": self.latest.isoformat(),
-            "states": {_name(state): each.as_json() for state, each in self._used.readings.items()},
-        }
+    def as_text(self) -> bytes:
+        """All of it as JSON, from which :meth:`restore` goes on where this was. What was written before is at hand."""
+        states = {_name(state): each.as_json() for state, each in self._used.readings.items()}
+        return _encode({"latest": self.latest.isoformat(), "states": states})
 
     def restore(self, value: Mapping[str, Any]) -> None:
         """Go on with what was written down, of all that is remembered here."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Generic, TypeVar
 
-Row = Mapping[str, Any]
+T = TypeVar("T")
 
 MOST = 4096
 """References of one key, whatever its ``history``: the oldest go first."""
@@ -29,14 +29,14 @@ _SPARE = 64
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Kept(Generic[T]):
     """Of one key, in the order of their times, each once: what came last at a time counts."""
 
     number: int
     times: list[datetime] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[T] = field(default_factory=list)
 
-    def add(self, time: datetime, row: Row, history: timedelta) -> None:
+    def add(self, time: datetime, row: T, history: timedelta) -> None:
         place = bisect_right(self.times, time)
         if place and self.times[place - 1] == time:
             self.rows[place - 1] = row
@@ -50,19 +50,19 @@ class _Kept:
         if first > 0:
             del self.times[:first], self.rows[:first]
 
-    def at(self, time: datetime) -> tuple[datetime, Row] | None:
+    def at(self, time: datetime) -> tuple[datetime, T] | None:
         place = bisect_right(self.times, time)
         return (self.times[place - 1], self.rows[place - 1]) if place else None
 
 
-class References:
+class References(Generic[T]):
     """See the module. ``evicted`` counts the keys that had to go because there were too many."""
 
     __slots__ = ("_by_age", "_count", "_history", "_keys", "_most", "_ttl", "evicted", "latest")
 
     def __init__(self, *, history: timedelta, ttl: timedelta, most: int) -> None:
         self._history, self._ttl, self._most = history, ttl, most
-        self._keys: OrderedDict[str, _Kept] = OrderedDict()
+        self._keys: OrderedDict[str, _Kept[T]] = OrderedDict()
         self._by_age: list[tuple[datetime, int, str]] = []
         """Each key once, with a time that its latest reference is not older than."""
         self._count = 0
@@ -72,13 +72,13 @@ class References:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self) -> Iterator[tuple[str, datetime, Row]]:
+    def __iter__(self) -> Iterator[tuple[str, datetime, T]]:
         """All of them: the keys in the order they would go, the references of each by time."""
         for key, kept in self._keys.items():
             for time, row in zip(kept.times, kept.rows, strict=True):
                 yield key, time, row
 
-    def add(self, key: str, time: datetime, row: Row) -> None:
+    def add(self, key: str, time: datetime, row: T) -> None:
         if self.latest is None or time > self.latest:
             self.latest = time
         kept = self._keys.get(key)
@@ -96,7 +96,7 @@ class References:
             self._by_age = [(kept.times[-1], kept.number, key) for key, kept in self._keys.items()]
             heapq.heapify(self._by_age)
 
-    def find(self, key: str, time: datetime) -> Row | None:
+    def find(self, key: str, time: datetime) -> T | None:
         """The latest reference of the key that is not later than this."""
         kept = self._keys.get(key)
         found = None if kept is None else kept.at(time)

@@ -7,10 +7,11 @@ the order of the log; the worker that has done the last batch mostly does the ne
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from situ.catalogue import CHECKPOINT_DAMAGED
 from situ.deployment.holding import Holding
@@ -76,11 +77,11 @@ class Remembering:
             interpretation = plan.interpretation
             content = {
                 "version": _VERSION,
-                "incoming": interpretation.incoming.as_json(),
-                "outgoing": interpretation.outgoing.as_json(),
+                "incoming": msgspec.Raw(interpretation.incoming.as_text()),
+                "outgoing": msgspec.Raw(interpretation.outgoing.as_text()),
                 "waiting": known.holding.as_json(),
             }
-            beside.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
+            beside.write_bytes(msgspec.json.encode(content))
         beside.replace(file)
         beside.unlink(missing_ok=True)  # two names of one file are not replaced by each other
         known.seq = self._end
@@ -94,7 +95,7 @@ class Remembering:
         if not file.exists():
             return  # nothing was remembered by then
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = msgspec.json.decode(file.read_bytes())
             if content["version"] != _VERSION:
                 raise ValueError(f"its version is {content['version']}")
             interpretation.incoming.restore(content["incoming"])
