@@ -17,7 +17,7 @@ from situ.event.arrow_rows import arrow_to_rows, rows_to_arrow
 from situ.event.encode import to_attributes
 from situ.event.instants import instant_at, microseconds
 from situ.event.intake import Intake
-from situ.event.lines import decode_line, encode_row
+from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.row import Bad, Origin, Row
 from situ.types.event_data import EventData
 from situ.types.inheritance import combine
@@ -353,8 +353,11 @@ def test_lines_and_arrow_read_back() -> None:
     assert len(rows) > 300
     assert any(row.ext for row in rows)
     assert arrow_to_rows(rows_to_arrow(rows)) == rows
-    for row in rows:
-        line = encode_row(row)
+    for number, row in enumerate(rows):
+        if number % 3 == 0:
+            row.context = f"us@{number % 2}"
+    for row, line in zip(rows, encode_rows(rows), strict=True):
+        assert line == encode_row(row)
         assert b"\n" not in line
         assert decode_line(line) == row
         event = decode_event(line)

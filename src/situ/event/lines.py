@@ -87,19 +87,21 @@ def encode_row(row: Row) -> bytes:
 def encode_rows(rows: Sequence[Row]) -> list[bytes]:
     """The lines of events, most of which came in together: what they have in common is written once."""
     lines: list[bytes] = []
-    common: tuple[str, str, str, int, str] | None = None
+    common: tuple[str, str, str, int, str, str] | None = None
     times: tuple[int, int] | None = None
     middle = key = end = time = received = b""
     for row in rows:
-        if row.ext or row.confidence is not None or row.context != "root":
+        if row.ext or row.confidence is not None:
             lines.append(encode_row(row))
             continue
-        own = (row.source, row.type, row.client, row.incarnation, row.ad)
+        own = (row.source, row.type, row.client, row.incarnation, row.ad, row.context)
         if own != common:
             common = own
             middle = b',"source":%b,"type":%b,"time":"' % (_encode(row.source), _encode(row.type))
             key = b'","situkey":"%b.%d.' % (row.client.encode(), row.incarnation)
             end = b'","situad":%b' % _encode(row.ad) if row.ad else b'"'
+            if row.context != "root":
+                end += b',"situcontext":%b' % _encode(row.context)
         if (row.time, row.recv) != times:
             times = (row.time, row.recv)
             time = print_instant(row.time).encode()
