@@ -113,7 +113,7 @@ def test_what_no_expression_gives_is_left_to_the_host() -> None:
         "dynamicCost": money,
     }
     codes = [problem.code.code for problem in Converter(made).faults(ENVELOPE, data)]
-    assert codes == ["INT704", "INT705"]
+    assert codes == ["INT706", "INT705"]
 
 
 def test_german_equals_europe_except_log_entries() -> None:

@@ -6,9 +6,9 @@ Not imported with the rest of :mod:`situ.event`: clients and the edge need no Ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import pyarrow as pa
-from msgspec.structs import astuple
 
 from situ.event.row import Row
 
@@ -36,7 +36,7 @@ _NAMES = tuple(ROW_SCHEMA.names)
 
 
 def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
-    columns = zip(*map(astuple, rows), strict=True) if rows else [()] * len(ROW_SCHEMA)
+    columns = zip(*map(attrgetter(*_NAMES), rows), strict=True) if rows else [()] * len(ROW_SCHEMA)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, ROW_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=ROW_SCHEMA)
 
