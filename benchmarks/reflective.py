@@ -52,7 +52,7 @@ class Reflective(Interpretation):
 
     __slots__ = ()
 
-    def _converter(self, context: str, direction: Direction, type: str) -> Any:
+    def converter(self, context: str, direction: Direction, type: str) -> Any:
         key = (context, direction is Direction.IN, type)
         if key not in self._converters:
             found = self.contexts.get(context)

@@ -7,22 +7,21 @@ name then; nothing searches for rules while events flow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
 
 from situ.catalogue import AFTER_TRANSFORMATION, NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
+from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.later import Decision
 from situ.deployment.memory import Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
-from situ.deployment.wording import Worded, Wording, pairs
+from situ.deployment.wording import Worded, Wording
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
@@ -47,7 +46,6 @@ from situ.types.reserved import RESERVED_EVENTS
 
 STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_NOTHING_FORESEEN = nullcontext()
 _Extra = Literal["drop", "keep", "reject"]
 
 
@@ -189,7 +187,7 @@ class Interpretation:
         """The events of one message, all of one context, in root's terms."""
         if not rows or rows[0].context == ROOT:
             return rows
-        with self.foreseen_in([rows]):
+        with foreseen_in(self, [rows]):
             ways: dict[str, tuple[Converter, str, bool]] = {}
             return [self._into_root(row, ways) if isinstance(row, Row) else row for row in rows]
 
@@ -197,7 +195,7 @@ class Interpretation:
         """``ways`` are those that events of this message took so far, by type."""
         found = ways.get(row.type)
         if found is None:
-            way = self._converter(row.context, Direction.IN, row.type)
+            way = self.converter(row.context, Direction.IN, row.type)
             if way is None:
                 if self.contexts.get(row.context) is None:
                     return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
@@ -238,7 +236,7 @@ class Interpretation:
                 durable=[(index, group, lines[index]) for index, group in routed.durable],
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
             )
-        with self.foreseen_out([(rows, routed)], routing):
+        with foreseen_out(self, [(rows, routed)], routing):
             return Wording(self, rows, lines).all(routed, routing, decide=self.decides_late)
 
     def original(self, row: Row, context: str) -> tuple[str, bytes] | None:
@@ -255,12 +253,12 @@ class Interpretation:
         return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1])
 
     def plain_way(self, context: str, type: str) -> Converter | None:
-        way = self._converter(context, Direction.OUT, type)
+        way = self.converter(context, Direction.OUT, type)
         return None if way is None or way.is_identity or way.needs_envelope else way
 
     def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         """Type and data in the terms of a context; None if they are what they are in root."""
-        way = self._converters.get((context, False, row.type)) or self._converter(context, Direction.OUT, row.type)
+        way = self._converters.get((context, False, row.type)) or self.converter(context, Direction.OUT, row.type)
         if way is None:
             assert row.type in RESERVED_EVENTS, "only what is available in a context is matched for it"
             return None
@@ -270,51 +268,6 @@ class Interpretation:
         if isinstance(found, Bad):
             return msgspec.structs.replace(found, context=context, stage=OUTBOUND)
         return way.transformation.target.name, found
-
-    # ── Python ──
-
-    def foreseen_in(self, messages: Iterable[Sequence[Row | Bad]]) -> AbstractContextManager[None]:
-        """Within, Python functions have been called for all of these events that are on their way into root."""
-        if not self.calls_python:
-            return _NOTHING_FORESEEN
-        return self.python.together(
-            partial(way.text, read_envelope(row), row.data)
-            for rows in messages
-            for row in rows
-            if isinstance(row, Row) and row.context != ROOT
-            if (way := self._converter(row.context, Direction.IN, row.type)) is not None and _calls(way)
-        )
-
-    def foreseen_out(
-        self, messages: Iterable[tuple[Sequence[Row], Routed]], routing: Routing
-    ) -> AbstractContextManager[None]:
-        """Within, Python functions have been called for all of these events and the contexts they are for."""
-        if not self.calls_python:
-            return _NOTHING_FORESEEN
-        messages = list(messages)
-        decisions = (
-            partial(later.wants, rows[index])
-            for rows, routed in messages
-            for index, asked in pairs(routed, routing)
-            if (later := self.decision(asked, rows[index].type)) is not None
-        )
-        conversions = (
-            partial(way.text, read_envelope(rows[index]), rows[index].data)
-            for rows, routed in messages
-            for index, context in self._wanted_in(rows, routed, routing)
-            if (way := self._converter(context, Direction.OUT, rows[index].type)) is not None and _calls(way)
-        )
-        return self.python.together(decisions, conversions)
-
-    def _wanted_in(self, rows: Sequence[Row], routed: Routed, routing: Routing) -> Iterable[tuple[int, str]]:
-        """Places of rows and the contexts in which somebody wants them, each once."""
-        found: dict[tuple[int, str], None] = {}
-        for index, asked in pairs(routed, routing):
-            if asked.context != ROOT and (index, asked.context) not in found:
-                later = self.decision(asked, rows[index].type)
-                if later is None or later.wants(rows[index]) is not False:
-                    found[index, asked.context] = None
-        return found
 
     # ── subscriptions ──
 
@@ -395,7 +348,8 @@ class Interpretation:
         memory = self.incoming if way.direction is Direction.IN else self.outgoing
         return {**self.rows.finders(way), **self.python.finders(way), **memory.finders(way)} if way.externals else {}
 
-    def _converter(self, context: str, direction: Direction, type: str) -> Converter | None:
+    def converter(self, context: str, direction: Direction, type: str) -> Converter | None:
+        """What converts events of a type on their way into a context's root or out of it; None if there is no way."""
         key = (context, direction is Direction.IN, type)
         if key not in self._converters:
             found = self.contexts.get(context)
@@ -421,10 +375,6 @@ class Interpretation:
         if key not in self._ways:
             self._ways[key] = transformations(context, direction, Problems())
         return self._ways[key]
-
-
-def _calls(way: Converter) -> bool:
-    return any(each.of is None for each in way.transformation.externals.values())
 
 
 def check_executed(contexts: Contexts, problems: Problems) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from situ.bus.address import Address
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead
+from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.holding import Holding
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
@@ -121,11 +122,11 @@ class Dispatch:
         """The same, but Python functions are called once for many messages instead of once for each."""
         plan = self._plan
         for some in _together(rows):
-            with plan.interpretation.foreseen_in(some):
+            with foreseen_in(plan.interpretation, some):
                 stamped = [stamp(interpret(each, plan), plan) for each in some]
             good = [[row for row in each if isinstance(row, Row)] for each in stamped]
             routed = [(each, route(each, plan)) for each in good if each]
-            with plan.interpretation.foreseen_out(routed, plan.routing):
+            with foreseen_out(plan.interpretation, routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
         yield from self._delivery.finish()
