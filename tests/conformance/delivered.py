@@ -10,23 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from situ.deployment import Deployment
+from situ.deployment.plan import compile_plan
 from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
-from situ.subscription.routing import Routing, compile_routing
+from situ.subscription.routing import Routing
 
 Event = tuple[Any, ...]
 # As a dead letter quotes it: text inside of text.
-_POSITION = re.compile(rb'\\"situpos\\":\\"\d+\\",')
+_POSITION = re.compile(rb',\\"situpos\\":\\"\d+\\"')
 
 
 def routing_of(deployment: Deployment) -> Routing:
-    return compile_routing(
-        types=deployment.types,
-        functions=deployment.definitions,
-        subscriptions=deployment.subscriptions,
-        limits=deployment.settings.expression_limits,
-    )
+    return compile_plan(deployment).routing
 
 
 def event_of(row: Row) -> Event:

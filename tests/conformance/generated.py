@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from situ.event.message import EventKey, join_lines
@@ -23,6 +24,7 @@ events:
   Fire(Alarm): {floor: int}
 """
 SITU = "limits: {event: 8 KiB}\n"
+NO_FILES: Mapping[str, str] = MappingProxyType({})
 PUBLISHERS = ("press-1", "press-2", "press-3", "press-4")
 SUBSCRIBERS = ("desk", "board", "wall", "press-1")
 BEGAN = datetime(2026, 11, 1, 8, tzinfo=UTC)
@@ -195,9 +197,7 @@ class Generated:
         # Some keep their name and want something else.
         for id in chance.sample(sorted(self._wanted), min(removed // 2, len(self._wanted))):
             old, new = self._wanted[id], self._subscription()
-            self._wanted[id] = Subscription(
-                client=old.client, name=old.name, types=new.types, where=new.where, durable=old.durable
-            )
+            self._wanted[id] = replace(new, client=old.client, name=old.name, durable=old.durable)
         return Change(dict(self._wanted))
 
     def _subscription(self) -> Subscription:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +15,19 @@ from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.registry.snapshots import publish_deployment
 from tests.conformance.delivered import Delivered, routing_of
-from tests.conformance.generated import SITU, TYPES, Send, Step
+from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
 from tests.edge_zone import eventually
 from tests.zone import deployment_of
 
 
-def run_on_edge(folder: Path, steps: Sequence[Step]) -> Delivered:
-    return asyncio.run(_run(folder, steps))
+def run_on_edge(folder: Path, steps: Sequence[Step], files: Mapping[str, str] = NO_FILES) -> Delivered:
+    """``files`` are what the project has besides."""
+    return asyncio.run(_run(folder, steps, files))
 
 
-async def _run(folder: Path, steps: Sequence[Step]) -> Delivered:
+async def _run(folder: Path, steps: Sequence[Step], files: Mapping[str, str]) -> Delivered:
     found, names = Delivered(), Names("main")
-    deployment = deployment_of(folder / "project", (), types=TYPES, situ=SITU).at_version(1)
+    deployment = deployment_of(folder / "project", (), types=TYPES, situ=SITU, more=files).at_version(1)
     prefix = names.live("")
 
     async def hear(message: Message) -> None:

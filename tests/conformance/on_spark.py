@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,10 @@ from situ.bus.address import Address
 from situ.bus.names import Names, shard_of
 from situ.bus.nats import open_bus
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, Message, message_id, split_lines
+from situ.interpretation.model import ROOT
 from situ.pipeline.engine import SparkEngine
 from tests.conformance.delivered import Delivered, routing_of
-from tests.conformance.generated import SITU, TYPES, Send, Step
+from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
 from tests.integration.test_pipeline import drained, wait_for
 from tests.zone import Zone, zone
 
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run_on_spark(spark: SparkSession, folder: Path, steps: Sequence[Step], *, fused: bool) -> Delivered:
+def run_on_spark(
+    spark: SparkSession, folder: Path, steps: Sequence[Step], *, fused: bool, files: Mapping[str, str] = NO_FILES
+) -> Delivered:
+    """``files`` are what the project has besides."""
     found = Delivered()
-    with zone(folder, types=TYPES, situ=SITU) as at, listening(at.address, found) as heard:
+    with zone(folder, types=TYPES, situ=SITU, more=files) as at, listening(at.address, found) as heard:
         engine = SparkEngine(spark, at.address, at.deployment.settings, folder / "checkpoints", fused=fused)
         engine.start()
         try:
@@ -52,9 +56,11 @@ def run_on_spark(spark: SparkSession, folder: Path, steps: Sequence[Step], *, fu
 
 
 def _store(at: Zone, send: Send) -> None:
+    known = at.deployment.clients.get(send.key.client)
+    context = at.deployment.contexts.by_id[ROOT if known is None else known.context]
     headers = {
         CLIENT: send.key.client,
-        CONTEXT: "root",
+        CONTEXT: ROOT if context.id == ROOT else context.name,
         KEY: str(send.key),
         COUNT: str(send.count),
         RECEIVED: str(send.received),

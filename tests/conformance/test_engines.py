@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance.delivered import Delivered
-from tests.conformance.generated import Generated
+from tests.conformance.generated import NO_FILES, Generated
+from tests.conformance.in_contexts import FILES, GeneratedInContexts
 from tests.conformance.on_edge import run_on_edge
 from tests.conformance.on_spark import run_on_spark
 
@@ -38,20 +39,59 @@ def same(spark: Mapping[str, list[Any]], edge: Mapping[str, list[Any]], what: st
         assert spark[publisher] == edge[publisher], f"{what} from {publisher}"
 
 
-def check(spark: SparkSession, folder: Path, seed: int, *, fused: bool, messages: int, subscriptions: int) -> None:
-    generated = Generated(seed, messages=messages, subscriptions=subscriptions, changes=3)
-    edge = run_on_edge(folder / "edge", generated.steps)
+def check(
+    spark: SparkSession,
+    folder: Path,
+    seed: int,
+    *,
+    fused: bool,
+    messages: int,
+    subscriptions: int,
+    kind: type[Generated] = Generated,
+    files: Mapping[str, str] = NO_FILES,
+) -> Delivered:
+    generated = kind(seed, messages=messages, subscriptions=subscriptions, changes=3)
+    edge = run_on_edge(folder / "edge", generated.steps, files)
     # What is compared must be there: most kinds of events and letters, and most subscriptions got something.
     assert sum(map(len, edge.root.values())) > generated.events / 2
     assert len({letter[0] for letter in edge.dead}) >= 6
     assert len(edge.durable) > subscriptions / 2
     assert len(edge.live) > subscriptions / 8
-    compare(run_on_spark(spark, folder / "spark", generated.steps, fused=fused), edge)
+    compare(run_on_spark(spark, folder / "spark", generated.steps, fused=fused, files=files), edge)
+    return edge
+
+
+def check_contexts(spark: SparkSession, folder: Path, seed: int, *, fused: bool, messages: int) -> None:
+    """Half of the clients speak and hear in the terms of a context."""
+    edge = check(
+        spark,
+        folder,
+        seed,
+        fused=fused,
+        messages=messages,
+        subscriptions=60,
+        kind=GeneratedInContexts,
+        files=FILES,
+    )
+    told = {event[5] for durable in edge.durable.values() for events in durable.values() for event in events}
+    assert {"Reading", "Alarm", "Measurable", "Warning"} <= told
+    assert {("INT704", "interpret"), ("INT704", "interpret-out")} <= {(code, stage) for code, _, stage, *_ in edge.dead}
 
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
 def test_spark_and_edge_deliver_the_same(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
     check(spark, tmp_path, 7 + fused, fused=fused, messages=120, subscriptions=60)
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
+def test_in_the_terms_of_contexts_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+    check_contexts(spark, tmp_path, 17 + fused, fused=fused, messages=60)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_in_the_terms_of_contexts_whatever_comes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    check_contexts(spark, tmp_path, seed, fused=bool(seed % 2), messages=200)
 
 
 @pytest.mark.soak
