@@ -103,6 +103,7 @@ def subscribe(pipe: Pipe, *, folder: str, client: str, type: str, where: str, du
             pipe.send("ready")
             await received.done.wait()
             pipe.send(received.report())
+            await node.unregister_for_events(wanted)  # what nobody reads any more would be kept for ever
 
     asyncio.run(work())
 
