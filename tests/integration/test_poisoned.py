@@ -67,7 +67,7 @@ OTHERS = [number for number in EVERYBODY if number != POISONED]
 LETTERS = {  # by client: code, stage, place, context
     "shop-1": ("INT704", "interpret", "lines[1].share", "shop@1"),
     "shop-2": ("INT703", "decode", "lines[1]", "shop@1"),
-    "till": ("INT704", "interpret-out", "lines[1].share", "desk"),
+    "till": ("INT704", "interpret-out", "lines[1].share", "desk@1"),
 }
 
 
@@ -84,7 +84,8 @@ def check_letters(letters: list[dict[str, Any]]) -> None:
         assert (letter["code"], letter["stage"], letter["path"]) == (code, stage, path), letter
         assert letter["context"].startswith(context), letter
         assert f'"n":{POISONED},' in letter["original"].replace(" ", "")
-    assert "`inverted` failed" in found["shop-1"]["message"]
+    assert "`inverted` failed, float division by zero, share is 0" in found["shop-1"]["message"]
+    assert all(bool(letter.get("plan")) == (letter["code"] == "INT704") for letter in letters)
     assert "`Parts -> inverted`" in found["shop-1"]["hint"]
     assert "`times` failed" in found["till"]["message"]
 

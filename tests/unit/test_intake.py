@@ -325,7 +325,7 @@ def test_a_dead_letter_says_what_happened() -> None:
 
 def test_a_dead_letter_is_an_event_of_its_type() -> None:
     for failed in (bad(event(data={"tag": 5})), bad(b'{"\xff"}'), bad(event(data={"tag": "x" * 3000}))):
-        letter = decode_line(dead_letter(failed, RECEIVED, plan="p1"))
+        letter = decode_line(dead_letter(failed, RECEIVED))
         known = EventData(TYPES, "reject")
         decoded = known.decode("situ.deadletter", json.loads(letter.data))
         assert not decoded.problems

@@ -110,7 +110,7 @@ def test_what_fails_for_one_context_is_delivered_to_all_others(tmp_path: Path) -
     worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
     assert [index for index, *_ in worded.live] == [1, 1]
     [bad] = worded.bad
-    assert (bad.stage, bad.context) == (OUTBOUND, "us")
+    assert (bad.stage, bad.context) == (OUTBOUND, "us@1")
     assert bad.errors[0][:2] == ("INT704", "share")
 
 

@@ -136,7 +136,7 @@ def test_only_the_failing_rows_are_dead_letters(tmp_path: Path) -> None:
     assert len(found) == 999
     [letter] = bad
     code, path, message, hint = letter.errors[0]
-    assert (letter.stage, letter.context, code, path) == (OUTBOUND, "us", "INT704", "depth")
+    assert (letter.stage, letter.context, code, path) == (OUTBOUND, "us@1", "INT704", "depth")
     assert "`yards` failed, -1.0 gives ValueError, below the ground" in message
     assert "us" in hint
     assert plan.interpretation.python.calls < 40

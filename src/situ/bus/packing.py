@@ -53,7 +53,7 @@ def pack_root(
 def pack_dead(names: Names, bad: Bad, line: bytes) -> Message:
     """A dead letter; each has its own message, since what was sent may be as large as a message can be."""
     # What failed on its way out may fail in several contexts, each for its own reasons.
-    id = f"dead+{bad.key}" if bad.stage != OUTBOUND else f"dead+{bad.key}+{bad.context}"
+    id = f"dead+{bad.key}" if bad.stage != OUTBOUND else f"dead+{bad.key}+{bad.context.partition('@')[0]}"
     headers = {CLIENT: bad.client, COUNT: "1", ID: id}
     return Message(subject=names.dead(bad.client), headers=headers, body=join_lines([line]))
 

@@ -266,7 +266,7 @@ class Interpretation:
             return None
         found = self._text(way, row)
         if isinstance(found, Bad):
-            return msgspec.structs.replace(found, context=context, stage=OUTBOUND)
+            return msgspec.structs.replace(found, context=way.transformation.context, stage=OUTBOUND)
         return way.transformation.target.name, found
 
     # ── subscriptions ──
@@ -342,7 +342,7 @@ class Interpretation:
         try:
             return way.text(envelope, row.data)
         except FAILURES:
-            return _bad(row, way.text_faults(read_envelope(row), row.data))
+            return _bad(row, way.text_faults(read_envelope(row), row.data), way.transformation.plan)
 
     def _finders(self, way: Transformation) -> dict[str, Find]:
         memory = self.incoming if way.direction is Direction.IN else self.outgoing
@@ -407,8 +407,9 @@ def _remembers(context: Context) -> bool:
     return context.id != ROOT and any(each.states for above in context.chain for each in above.functions.values())
 
 
-def _bad(row: Row, problems: Iterable[Problem]) -> Bad:
+def _bad(row: Row, problems: Iterable[Problem], plan: str = "") -> Bad:
     return Bad(
+        plan=plan,
         pos=row.pos,
         client=row.client,
         incarnation=row.incarnation,

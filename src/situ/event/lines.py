@@ -177,7 +177,7 @@ def _time(text: str) -> int:
     return microseconds(read_timestamp(text)) if found is None else found
 
 
-def dead_letter(bad: Bad, now: int, *, plan: str = "") -> bytes:
+def dead_letter(bad: Bad, now: int) -> bytes:
     """The line of the ``situ.deadletter`` event that says why an event went no further.
 
     Its client is derived from that of the event, so that whoever sent it can be told, which it would not be of its own
@@ -200,7 +200,7 @@ def dead_letter(bad: Bad, now: int, *, plan: str = "") -> bytes:
         context=bad.context,
         original=original,
         others=[f"{code}: {message}" for code, _, message, _ in others[:MOST_OTHERS]],
-        plan=plan,
+        plan=bad.plan,
         encoding=encoding,
         size=-1 if bad.size is None else bad.size,
     )

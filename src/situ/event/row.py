@@ -52,7 +52,8 @@ class Row(msgspec.Struct, gc=False):
 class Bad(msgspec.Struct, gc=False):
     """An event that cannot go on: where it came from, in which stage it failed, why, and what was sent.
 
-    ``size`` is that of the whole original where only its beginning is kept.
+    ``size`` is that of the whole original where only its beginning is kept; ``plan`` that of the transformation that
+    failed.
     """
 
     pos: int
@@ -66,6 +67,7 @@ class Bad(msgspec.Struct, gc=False):
     errors: tuple[Error, ...]
     original: bytes
     size: int | None = None
+    plan: str = ""
 
     @property
     def key(self) -> str:

@@ -35,6 +35,7 @@ from situ.types.model import Struct
 
 _encode = msgspec.json.Encoder().encode
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_MOST_GIVEN, _MOST_SHOWN = 3, 60
 _Text = Callable[[Mapping[str, Any], bytes, Mapping[str, Any]], bytes]
 
 
@@ -130,7 +131,7 @@ class Converter:
         return FUNCTION_FAILED(
             path=fault.path or "$",
             function=fault.step.function,
-            reason=fault.reason or "no value",
+            reason=f"{fault.reason or 'no value'}{_given(fault)}",
             rule="" if rule is None else str(rule),
             context=context,
         )
@@ -171,6 +172,21 @@ class Converter:
             return _encode(write(self.data(event, read(msgspec.json.decode(text)).value, rows)))
 
         return convert
+
+
+def _given(fault: Fault) -> str:
+    """The values that a step failed for, as far as they are single ones."""
+    assert fault.step is not None
+    if fault.step.conversion is not None and fault.step.conversion.code:
+        return ""  # Python was told what it failed for
+    found: dict[str, str] = {}
+    for part in walk(fault.step.node):
+        if not isinstance(part, Read) or part.variable == EVENT or part.variable not in fault.values:
+            continue
+        value = interpret(part, fault.values)
+        if not isinstance(value, (dict, list)):
+            found[part.path[-1] if part.path else "the value"] = "null" if value is None else str(value)[:_MOST_SHOWN]
+    return "".join(f", {name} is {value}" for name, value in list(found.items())[:_MOST_GIVEN])
 
 
 def _missing(external: External, path: str, context: str) -> Problem:
