@@ -157,7 +157,9 @@ def test_what_clients_declare_is_looked_up_in_their_context() -> None:
     assert (made.context, made.where) == ("us.ny", "to.x > 3 ft")
     assert judged.proposal.deployment.clients["york"].context == "us.ny"
     judged = propose_clients(START, [in_ny("york/valves", "valve.open > 5 %")], ())
-    assert judged.said == {}
+    # Nothing of root is a valve there: that is worth a warning, and no reason to refuse.
+    assert [problem.code.code for problem in judged.said[key("subscription", "york/valves")]] == ["INT603"]
+    assert "york/valves" in judged.proposal.deployment.subscriptions
     judged = propose_clients(START, [subscription("bonn/valves", "valve.open > 5 %", types=("Moved",))], ())
     assert [problem.code.code for problem in judged.said[key("subscription", "bonn/valves")]] == ["INT602"]
 

@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from situ.catalogue import AFTER_TRANSFORMATION, NO_WAY_IN, NOT_EXECUTED, UNKNOWN_EVENT_CONTEXT, WILL_NOT_BE_EXECUTED
+from situ.catalogue import (
+    AFTER_TRANSFORMATION,
+    NEVER_TRUE,
+    NO_WAY_IN,
+    NOT_EXECUTED,
+    UNKNOWN_EVENT_CONTEXT,
+    WILL_NOT_BE_EXECUTED,
+)
 from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.later import Decision
 from situ.deployment.memory import Memory
@@ -26,6 +33,7 @@ from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
 from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
+from situ.expr import tree
 from situ.expr.limits import Limits
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Definition
@@ -298,7 +306,13 @@ class Interpretation:
 
     def observations(self, subscription: Subscription) -> Iterable[Problem]:
         """What is to say about how a subscription that can be had is decided."""
-        for type in self.conditions(subscription):
+        conditions = self.conditions(subscription)
+        if conditions and all(
+            isinstance(each, tree.Literal) and each.value is not True for each in conditions.values()
+        ):
+            types = ", ".join(conditions)
+            yield NEVER_TRUE(subscription=subscription.id, type=types, simplified="FALSE")
+        for type in conditions:
             later = self.decision(subscription, type) if self.decides_late else None
             if later is not None:
                 yield AFTER_TRANSFORMATION(subscription=subscription.id, type=type, reasons=later.reasons)

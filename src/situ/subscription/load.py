@@ -192,8 +192,14 @@ class _Loading:
         place = node.location if node is not None else None
         try:
             self.mediator.conditions(subscription)
-            observed = self.mediator.observations(subscription)
-            self.read.problems.extend(replace(each, location=place) for each in observed)
+            if observed := tuple(self.mediator.observations(subscription)):
+                # That a filter is never true was told where it says so itself.
+                told = {
+                    each.code.code for each in self.read.problems if each.values.get("subscription") == subscription.id
+                }
+                self.read.problems.extend(
+                    replace(each, location=place) for each in observed if each.code.code not in told
+                )
         except SituError as error:
             # Where the filter does not type was told before.
             problems = (each for each in error.problems if each.code.code == NOT_DELIVERED.code)
