@@ -139,7 +139,7 @@ class Terminal:
         """What it said since it was last listened to, when it agrees with what is shown or does not any more."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            ended = self._process.poll() is not None
+            ended = not self._reader.is_alive()  # it has read to the end: the process alone may end before that
             found = b"".join(self._said[self._heard :]).decode()
             if agrees(shown, found) or ended or time.monotonic() > deadline:
                 self._heard += found.encode().count(b"\n")
