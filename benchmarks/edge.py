@@ -123,7 +123,7 @@ SCENARIOS = [
         "`json.loads`. Both put up to 500 events into a message and have up to 16 messages under way.",
         variants=_throughput_variants,
         judge=_throughput_verdicts,
-        repetitions=5,
+        repetitions=11,
         warm=False,
     ),
     Scenario(
