@@ -17,6 +17,7 @@ import pytest
 
 import situ.catalogue
 from situ.catalogue import CODES
+from situ.catalogue.defining import define
 from situ.errors import Code, Severity
 
 ROOT = Path(__file__).parents[2]
@@ -83,9 +84,18 @@ def test_numbers_say_how_severe_a_problem_is() -> None:
             assert (code.severity is Severity.ERROR) == (hundreds != "2"), code
 
 
+def test_every_module_of_the_catalogue_is_part_of_it() -> None:
+    """A code in a module that is left out would be missing from the pages and from ``situ explain code``."""
+    modules = {path.stem for path in (SOURCES / "catalogue").glob("[a-z]*.py")}
+    imported = ast.parse((SOURCES / "catalogue" / "__init__.py").read_text()).body
+    assert {f"situ.catalogue.{name}" for name in modules} == {
+        node.module for node in imported if isinstance(node, ast.ImportFrom)
+    }
+
+
 def test_code_cannot_be_defined_twice() -> None:
     with pytest.raises(ValueError, match="P103 is defined twice"):
-        situ.catalogue._define("P103", "again", "Again.")
+        define("P103", "again", "Again.")
     assert CODES["P103"].title == "unknown key"
 
 
@@ -96,7 +106,7 @@ def mentioned(*texts: str) -> set[str]:
 @cache
 def names_in_use() -> frozenset[str]:
     """The names from the catalogue that code of the product uses; importing one is not using it."""
-    modules = (path for path in SOURCES.rglob("*.py") if path.name != "catalogue.py")
+    modules = (path for path in SOURCES.rglob("*.py") if path.parent.name != "catalogue")
     return frozenset(
         node.id if isinstance(node, ast.Name) else node.attr
         for path in modules

@@ -1,0 +1,360 @@
+"""``INT2xx`` to ``INT5xx``: contexts with their patterns and rules, and the functions of a project."""
+
+from __future__ import annotations
+
+from situ.catalogue.defining import define
+from situ.errors import Severity
+
+# ── patterns and rules of contexts ────────────────────────────────────────────────────────────────
+
+ATTRIBUTE_AND_TYPE = define(
+    "INT107",
+    "name of both an attribute and a type",
+    "`{name}` is an attribute of `{left}` and a type, too; the attribute is meant.",
+    "Write `:{name}` for the type, `{name}({type})` for the attribute.",
+    severity=Severity.WARNING,
+    name=str,
+    left=str,
+    type=str,
+)
+PATTERN_SYNTAX = define(
+    "INT201",
+    "syntax of a pattern",
+    "{found} is unexpected in a pattern here; expected {expected}.",
+    "Patterns are written `Type`, `Event.attribute`, `Event.attribute(Type)`, `Event.list[].Type`, `[Type]`.",
+    found=str,
+    expected=str,
+)
+PATTERN_UNKNOWN = define(
+    "INT202",
+    "unknown type or attribute in a pattern",
+    "There is no {what} `{name}`{where}.",
+    "Did you mean {nearest}?",
+    "A pattern begins with a type and goes on with attributes of the type to the left, or types that lie below it.",
+    what=str,
+    name=str,
+    where=str,
+    nearest=tuple,
+)
+QUALIFIER_IMPOSSIBLE = define(
+    "INT203",
+    "qualifier that cannot occur",
+    "`{qualifier}` cannot occur here: {reason}.",
+    "{remedy}",
+    qualifier=str,
+    reason=str,
+    remedy=str,
+)
+QUALIFIER_NO_SUBTYPE = define(
+    "INT204",
+    "type of an attribute qualifier that is no subtype",
+    "`{type}` is no subtype of `{declared}`, which `{left}` declares for `{attribute}`.",
+    "Types that can stand there are {possible}; `{attribute}` alone means any of them.",
+    type=str,
+    declared=str,
+    left=str,
+    attribute=str,
+    possible=tuple,
+)
+RULE_MATCHES_NOTHING = define(
+    "INT205",
+    "rule that matches nothing",
+    "The rule `{rule}` matches no place of any event type ({direction}).",
+    "{remedy}",
+    severity=Severity.WARNING,
+    rule=str,
+    direction=str,
+    remedy=str,
+)
+RULE_NEVER_APPLIES = define(
+    "INT206",
+    "rule that never applies",
+    "The rule `{rule}` matches, but is never applied: {reason}.",
+    "Take it out, or make its pattern more specific than the other.",
+    severity=Severity.WARNING,
+    rule=str,
+    reason=str,
+)
+PATTERN_TWICE = define(
+    "INT207",
+    "identical patterns in one context",
+    "The rule `{rule}` has no effect: {later}, declared later in the same context, has the identical pattern.",
+    "Take one of the two out; the last one declared is applied.",
+    severity=Severity.WARNING,
+    rule=str,
+    later=str,
+)
+LOSES_TO_SUBTYPE = define(
+    "INT211",
+    "rule that loses to one about a subtype",
+    "The rule `{rule}` is not applied at {places}: `{winner}` is about a subtype.",
+    "If the exception is meant for the subtype as well, add the rule `{remedy}`.",
+    severity=Severity.WARNING,
+    rule=str,
+    places=str,
+    winner=str,
+    remedy=str,
+)
+
+# ── functions of a project ────────────────────────────────────────────────────────────────────────
+
+FUNCTION_INVALID = define(
+    "INT401",
+    "function does not parse or type",
+    "The function `{name}` cannot be used.",
+    name=str,
+)
+SIGNATURE_SYNTAX = define(
+    "INT416",
+    "syntax of a function",
+    "{found} is unexpected here; expected {expected}.",
+    "Functions are written `(a: Point m, limit: double m) -> boolean = EXPRESSION`, "
+    "conversions `double m -> double yd = EXPRESSION` over `value`.",
+    found=str,
+    expected=str,
+)
+FUNCTION_CYCLE = define(
+    "INT417",
+    "functions that call each other in a circle",
+    "`{name}` calls itself: {cycle}.",
+    "Take one of these calls out: functions are put in where they are called, so none can call itself.",
+    name=str,
+    cycle=str,
+)
+
+# ── contexts ──────────────────────────────────────────────────────────────────────────────────────
+
+UNKNOWN_FUNCTION = define(
+    "INT208",
+    "unknown function in a context",
+    "There is no function `{name}` in the context `{context}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `functions:` of the context or of one above it, or use `identity`.",
+    name=str,
+    context=str,
+    nearest=tuple,
+)
+PARAMETER_UNFIT = define(
+    "INT209",
+    "function for another type",
+    "`{function}` converts `{parameter}`, but the pattern leads to values of type `{type}`.",
+    "Name a function from `{type}` or from one of its supertypes, or a pattern that ends with `{parameter}`.",
+    function=str,
+    parameter=str,
+    type=str,
+)
+DIRECTION_MISSING = define(
+    "INT210",
+    "rules without direction",
+    "These rules of `{context}` do not say which way they convert: {reason}.",
+    "Group them: `rules: {{out: [ … ], in: [ … ]}}`; `out` is from root to clients, `in` from clients to root.",
+    context=str,
+    reason=str,
+)
+UNKNOWN_MAPPED_TYPE = define(
+    "INT301",
+    "unknown type in a mapping",
+    "`{name}` is no event type of {side}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    side=str,
+    nearest=tuple,
+    remedy=str,
+)
+MAPPED_TWICE = define(
+    "INT302",
+    "two mappings of one type",
+    "`{source}` is mapped twice in the direction `{direction}`; the first is at {first}, and this one counts.",
+    "Take one of the two out.",
+    severity=Severity.WARNING,
+    source=str,
+    direction=str,
+    first=str,
+)
+BAD_MAPPED_ATTRIBUTE = define(
+    "INT308",
+    "bad entry of a mapping's attributes",
+    "`{entry}` cannot be mapped like this: {reason}.",
+    "{remedy}",
+    entry=str,
+    reason=str,
+    remedy=str,
+)
+TIME_MISSING = define(
+    "INT405",
+    "currency function without time",
+    "`{name}` converts {source} to {target}, but does not say of which time the rate is.",
+    "Add `time: event`, `time: now` (when the event came in) or an instant.",
+    name=str,
+    source=str,
+    target=str,
+)
+TIME_IS_NOW = define(
+    "INT406",
+    "function of the present",
+    "`{name}` means the time at which an event came in, not that at which it happened.",
+    "Write `time: event` unless that is meant: late events then get the value of their own time.",
+    severity=Severity.WARNING,
+    name=str,
+)
+UNITS_TWICE = define(
+    "INT408",
+    "two functions between the same units",
+    "`{name}` and `{other}` both convert `{type}` from {source} to {target}; where units decide, `{name}` counts.",
+    "Leave the unit out of one signature, or name the function in a rule.",
+    severity=Severity.WARNING,
+    name=str,
+    other=str,
+    type=str,
+    source=str,
+    target=str,
+)
+STATE_UNBOUNDED = define(
+    "INT410",
+    "state without bounds",
+    "The state `{state}` of `{name}` lacks {missing}.",
+    "What is remembered is bounded: give the function a `key:`, and each state `key:`, `ttl:` and `max_keys:`.",
+    name=str,
+    state=str,
+    missing=str,
+)
+CODE_FROM_CLIENT = define(
+    "INT411",
+    "code from a client",
+    "`{name}` is more than an expression: clients declare functions as expressions, without code, tables or memory.",
+    "Write it as one, as in `conv_function('mi', 'km', expr='value * 1.609344')`.",
+    name=str,
+)
+UNKNOWN_PYTHON = define(
+    "INT419",
+    "Python function that is not there",
+    "`{name}` is to be the Python function `{python}`, but {reason}.",
+    "Define it in `functions/{file}.py` as a function of one array, and write `python: file.function`.",
+    name=str,
+    python=str,
+    reason=str,
+    file=str,
+)
+BAD_PYTHON = define(
+    "INT420",
+    "Python function that cannot be used",
+    "`{name}` cannot be used: {reason}.",
+    "{remedy}",
+    name=str,
+    reason=str,
+    remedy=str,
+)
+UNKNOWN_SOURCE = define(
+    "INT412",
+    "unknown source or column of a lookup",
+    "`{name}` looks up in `{source}`, but there is no {what}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    source=str,
+    what=str,
+    nearest=tuple,
+    remedy=str,
+)
+OTHER_SIGNATURE = define(
+    "INT414",
+    "override with another signature",
+    "`{name}` is `{found}`, but in `{context}`, which it overrides, `{expected}`.",
+    "Rules above may use it: keep the signature, or take another name.",
+    name=str,
+    found=str,
+    expected=str,
+    context=str,
+)
+UNKNOWN_CONTEXT = define(
+    "INT501",
+    "unknown or invalid context",
+    "The context `{name}` cannot be used here: {reason}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    reason=str,
+    nearest=tuple,
+    remedy=str,
+)
+CONTEXT_CYCLE = define(
+    "INT502",
+    "contexts that extend each other",
+    "`{name}` extends itself: {cycle}.",
+    "Let one of them extend `root`.",
+    name=str,
+    cycle=str,
+)
+BAD_CONTEXT_NAME = define(
+    "INT503",
+    "bad or reserved identifier of a context",
+    "`{name}` cannot be the identifier of a context: {reason}.",
+    "Use small letters, digits, `_` and `-`, in parts with dots between them, as in `acme.us`.",
+    name=str,
+    reason=str,
+)
+CONTEXT_IN_USE = define(
+    "INT504",
+    "context in use",
+    "The context `{name}` cannot be changed like this, because it is in use ({users}): {outcome}.",
+    "Have those who want what is new use `{fork}`.",
+    "{remedy}",
+    name=str,
+    users=str,
+    outcome=str,
+    fork=str,
+    remedy=str,
+)
+RULE_KEPT = define(
+    "INT505",
+    "rule put in",
+    "`{context}` has now `{rule}`, so that a new rule of `{above}` changes nothing there: {instead} counts, as before.",
+    "Run `situ apply --propagate` to do without, or take it out of `kept:` of the context.",
+    severity=Severity.OBSERVATION,
+    context=str,
+    rule=str,
+    above=str,
+    instead=str,
+)
+LACKS_ATTRIBUTES = define(
+    "INT506",
+    "replaced type lacks attributes",
+    "`{type}` of root lacks what it had when it was the one of `{former}`: {attributes}.",
+    "A type that replaces another has every attribute of it: put them back, as optional ones at least.",
+    type=str,
+    attributes=str,
+    former=str,
+)
+NO_WAY_BACK = define(
+    "INT507",
+    "replaced type without ways forth and back",
+    "`{type}` of root cannot become another type without a way from the old one to the new one and back ({users}).",
+    "Declare the type as it was in a context `{former}`, with a function for each way and the rule `{rule}`.",
+    type=str,
+    former=str,
+    rule=str,
+    users=str,
+)
+NOT_INVERSE = define(
+    "INT508",
+    "values change on the way forth and back",
+    "A `{type}` does not come back as it was through `{forth}` and `{back}`, for example {sample}.",
+    "Nothing needs to be done if that is meant; else correct one of the two.",
+    severity=Severity.WARNING,
+    type=str,
+    forth=str,
+    back=str,
+    sample=str,
+)
+XML_NOT_UNDERSTOOD = define(
+    "INT509",
+    "XML not understood",
+    "This XML is not understood: {found}; expected {expected}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    found=str,
+    expected=str,
+    nearest=tuple,
+    remedy=str,
+)

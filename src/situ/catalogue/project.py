@@ -1,0 +1,258 @@
+"""``P``: the project folder, its files, and what is written in them."""
+
+from __future__ import annotations
+
+from situ.catalogue.defining import define
+from situ.errors import Severity
+
+# ── project folder and documents ──────────────────────────────────────────────────────────────────
+
+YAML_SYNTAX = define(
+    "P102",
+    "YAML syntax",
+    "This is not valid YAML: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+UNKNOWN_KEY = define(
+    "P103",
+    "unknown key",
+    "There is no key `{key}` here.",
+    "Did you mean {nearest}?",
+    "The keys known here are {known}.",
+    key=str,
+    nearest=tuple,
+    known=tuple,
+)
+MISSING_KEY = define(
+    "P104",
+    "missing key",
+    "The key `{key}` is missing {where}.",
+    "Add a line `{key}: …`.",
+    key=str,
+    where=str,
+)
+WRONG_KIND = define(
+    "P105",
+    "wrong kind of value",
+    "Expected {expected}, found {found}.",
+    "{remedy}",
+    expected=str,
+    found=str,
+    remedy=str,
+)
+NAME_TWICE = define(
+    "P106",
+    "name twice",
+    "The key `{name}` is here twice; the first is in line {line}.",
+    "Rename one of the two or take it out; nothing is merged.",
+    name=str,
+    line=int,
+)
+NOT_USED = define(
+    "P107",
+    "YAML feature that is not used",
+    "Project files do not use {feature}.",
+    "{remedy}",
+    feature=str,
+    remedy=str,
+)
+DOCUMENT_TOO_LARGE = define(
+    "P108",
+    "document too large or too deep",
+    "The document is too {much}: more than {most} {unit}.",
+    "{remedy}",
+    much=str,
+    most=int,
+    unit=str,
+    remedy=str,
+)
+ENVIRONMENT_UNSET = define(
+    "P109",
+    "environment variable not set",
+    "The environment variable `{name}` is not set.",
+    "Set it before starting, as in `export {name}=…`; a `${{` that is meant literally is written `$${{`.",
+    name=str,
+)
+NOT_UTF8 = define(
+    "P110",
+    "text that is not UTF-8",
+    "The text is not UTF-8: byte {byte} has no meaning here.",
+    "It looks like {likely}: save it as UTF-8.",
+    "Save the file as UTF-8.",
+    byte=str,
+    likely=str,
+)
+UNKNOWN_VERSION = define(
+    "P111",
+    "unknown version of a file",
+    "This file says version {found}, this release reads version {known}.",
+    "Write `version: {known}`, or use a release that reads the file.",
+    found=str,
+    known=int,
+)
+JSON_SYNTAX = define(
+    "P112",
+    "JSON syntax",
+    "This is not valid JSON: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+BAD_REFERENCE = define(
+    "P113",
+    "reference to the environment that is none",
+    "`{found}` is no reference to the environment.",
+    "A reference is written `${{NAME}}` with letters, digits and `_`; a `${{` that is meant literally as `$${{`.",
+    found=str,
+)
+BAD_CHARACTER = define(
+    "P114",
+    "character that is not allowed",
+    "The character {character} is not allowed here.",
+    "Take it out, or write it as an escape in double quotes.",
+    character=str,
+)
+NUMBER_OUT_OF_RANGE = define(
+    "P115",
+    "number out of range",
+    "The number `{number}` is not finite or too large to compute with.",
+    "Write a number below 1e308 in size and of at most 400 digits.",
+    number=str,
+)
+TOO_MANY_PROBLEMS = define(
+    "P116",
+    "too many problems",
+    "There are {most} problems and more in this document; what follows was not read.",
+    "Is it a file of this kind? Otherwise mend these first.",
+    most=int,
+)
+ONE_DOCUMENT = define(
+    "P117",
+    "more than one document",
+    "A second document begins here; a file holds one.",
+    "Take out the line `---`, or move what follows to a file of its own.",
+)
+KEY_NOT_TEXT = define(
+    "P118",
+    "key that is not text",
+    "A key must be text, found {found}.",
+    "Put the key in quotes if it is meant as a name.",
+    found=str,
+)
+NOT_A_CHOICE = define(
+    "P119",
+    "not one of the choices",
+    "{found} is not possible here.",
+    "Did you mean {nearest}?",
+    "Possible are {choices}.",
+    found=str,
+    nearest=tuple,
+    choices=tuple,
+)
+BAD_QUANTITY = define(
+    "P121",
+    "not a quantity",
+    "`{text}` is no {what}.",
+    "{remedy}",
+    text=str,
+    what=str,
+    remedy=str,
+)
+
+# ── the project folder as a whole ─────────────────────────────────────────────────────────────────
+
+NO_PROJECT = define(
+    "P101",
+    "no project",
+    "There is no project at `{place}`: neither it nor a folder above it has a `situ.yaml`.",
+    "Make one with `situ init`, or name the folder of one with `--project PATH`.",
+    place=str,
+)
+FOLDER_NOT_EMPTY = define(
+    "P122",
+    "folder not empty",
+    "`{place}` is not an empty folder: there is `{found}`.",
+    "Name a new folder, or take out what is there; nothing is overwritten.",
+    place=str,
+    found=str,
+)
+FILE_UNREADABLE = define(
+    "P123",
+    "file that cannot be read",
+    "This file cannot be read: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+LEAVES_FOLDER = define(
+    "P124",
+    "link that leaves the project",
+    "This is a link to `{target}`, which is outside of the project.",
+    "Copy the file into the project: a project is complete in its folder.",
+    target=str,
+)
+TOO_MANY_FILES = define(
+    "P125",
+    "too many files",
+    "`{place}` has more than {most} files.",
+    "Put more declarations into one file, or take out what does not belong here.",
+    place=str,
+    most=int,
+)
+CONTRADICTION = define(
+    "P126",
+    "settings that contradict each other",
+    "`{first}` ({found}) must be below {bound}, but that is {limit}.",
+    "Make `{first}` smaller or `{second}` larger.",
+    first=str,
+    found=str,
+    bound=str,
+    limit=str,
+    second=str,
+)
+FOLDER_IN_USE = define(
+    "P120",
+    "folder in use",
+    "`{folder}` is in use by another run, process {pid}.",
+    "Stop that run first (Ctrl-C there, or `kill {pid}`); one folder has one run.",
+    folder=str,
+    pid=int,
+)
+OTHER_LAYOUT = define(
+    "P127",
+    "state of another release",
+    "`{folder}` was written in layout {found}, this release knows layout {known}.",
+    "Use the release that wrote it, or move the folder away to start afresh without the events in it.",
+    folder=str,
+    found=str,
+    known=int,
+)
+UNKNOWN_FILE = define(
+    "P201",
+    "file that is not read",
+    "This file is not read: {reason}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    severity=Severity.WARNING,
+    reason=str,
+    nearest=tuple,
+    remedy=str,
+)
+NOT_READ_YET = define(
+    "P202",
+    "file for a later release",
+    "This release does not read {what} yet; the file has no effect.",
+    "It can stay here. What it declares comes into force with a release that reads it.",
+    severity=Severity.OBSERVATION,
+    what=str,
+)
+OTHER_FILE = define(
+    "P203",
+    "YAML file that is not part of the project",
+    "This file is not part of the project and is not read.",
+    "Declarations stand in {known}.",
+    severity=Severity.OBSERVATION,
+    known=tuple,
+)

@@ -1,0 +1,264 @@
+"""``INT1xx`` and ``INT7xx``: types and units, and values of events that do not fit them."""
+
+from __future__ import annotations
+
+from situ.catalogue.defining import define
+from situ.errors import Severity
+
+# ── types and units ───────────────────────────────────────────────────────────────────────────────
+
+UNKNOWN_TYPE = define(
+    "INT101",
+    "unknown type",
+    "There is no type `{name}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `types:` or `events:` in a file of types/, or use a built-in one such as `double` or `string`.",
+    name=str,
+    nearest=tuple,
+)
+SUPERTYPE_CYCLE = define(
+    "INT102",
+    "supertype cycle",
+    "`{name}` is a supertype of itself: {cycle}.",
+    "Take one of these supertypes out.",
+    name=str,
+    cycle=str,
+)
+CONFLICTING_ATTRIBUTE = define(
+    "INT103",
+    "conflicting inherited attribute",
+    "`{attribute}` of `{name}` is {found}, but {above} has {expected}.",
+    "{remedy}",
+    name=str,
+    attribute=str,
+    found=str,
+    above=str,
+    expected=str,
+    remedy=str,
+)
+CONTAINS_ITSELF = define(
+    "INT104",
+    "struct contains itself",
+    "`{name}` contains itself: {way}.",
+    "Values are trees: hold an identifier of the other instead, or take this attribute out.",
+    name=str,
+    way=str,
+)
+UNKNOWN_UNIT = define(
+    "INT105",
+    "unknown unit",
+    "There is no unit `{unit}`.",
+    "Did you mean {nearest}?",
+    "Physical units are written as `m`, `km/h`, `kg*m^2`, `°C`; declare others, as in `units: {{EUR: currency}}`.",
+    unit=str,
+    nearest=tuple,
+)
+DECLARED_TWICE = define(
+    "INT106",
+    "declared twice",
+    "{what} `{name}` is declared twice; the first is at {first}.",
+    "Rename one of the two or take it out.",
+    what=str,
+    name=str,
+    first=str,
+)
+TOO_MANY_PATHS = define(
+    "INT108",
+    "too many paths in a type",
+    "`{name}` has {found} places for a value, subtypes counted; at most {most} are possible.",
+    "Split it, or declare attributes with types that have fewer subtypes.",
+    name=str,
+    found=str,
+    most=int,
+)
+TYPE_SYNTAX = define(
+    "INT109",
+    "syntax of a type",
+    "{found} is unexpected here; expected {expected}.",
+    "Attributes are written `[optional] TYPE [UNIT]`, as in `double m`, `optional [Line]`, `decimal(18,2) EUR`; "
+    "types `Name: {{…}}` or `Name(Super, Other): {{…}}`.",
+    found=str,
+    expected=str,
+)
+BAD_NAME = define(
+    "INT110",
+    "bad or reserved name",
+    "`{name}` cannot be the name of {what}: {reason}.",
+    "{remedy}",
+    name=str,
+    what=str,
+    reason=str,
+    remedy=str,
+)
+BAD_DEFAULT = define(
+    "INT111",
+    "default does not fit",
+    "The default of `{attribute}` does not fit its type `{type}`.",
+    "Write the default as it would stand in an event.",
+    attribute=str,
+    type=str,
+)
+UNIT_NOT_POSSIBLE = define(
+    "INT112",
+    "unit not possible here",
+    "A value of type `{type}` cannot have the unit `{unit}`.",
+    "{remedy}",
+    type=str,
+    unit=str,
+    remedy=str,
+)
+TYPE_LIMIT = define(
+    "INT113",
+    "types too large",
+    "`{name}` has more than {most} {what}.",
+    "Split or flatten it; no realistic data needs this many.",
+    what=str,
+    name=str,
+    most=int,
+)
+BAD_SUPERTYPE = define(
+    "INT114",
+    "not possible as supertype",
+    "`{name}` cannot have the supertype `{above}`: {reason}.",
+    "A struct extends structs; a named primitive, `TagId(string): {{}}`, has one primitive as base and no attributes.",
+    name=str,
+    above=str,
+    reason=str,
+)
+SCHEMA_UNSUPPORTED = define(
+    "INT120",
+    "JSON Schema that no type stands for",
+    "No type stands for this: {reason}.",
+    "{remedy}",
+    "Describe the data with objects, arrays, single types and references inside the document, then import again.",
+    reason=str,
+    remedy=str,
+)
+SCHEMA_REFERENCE = define(
+    "INT121",
+    "reference in a JSON Schema that leads nowhere",
+    "The reference `{reference}` leads nowhere.",
+    "Did you mean {nearest}?",
+    "References point to definitions of the same document, as in `#/$defs/Name`.",
+    reference=str,
+    nearest=tuple,
+)
+SCHEMA_NOT_CHECKED = define(
+    "INT122",
+    "JSON Schema rules that types do not have",
+    "Types do not check {keywords} here.",
+    "Events that break these rules will be accepted; filter them in a subscription or policy.",
+    severity=Severity.WARNING,
+    keywords=str,
+)
+
+# ── values of declared types ──────────────────────────────────────────────────────────────────────
+
+UNKNOWN_EVENT_TYPE = define(
+    "INT701",
+    "unknown event type",
+    "There is no event type `{type}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `events:` in a file of types/.",
+    type=str,
+    nearest=tuple,
+)
+NO_WAY_IN = define(
+    "INT710",
+    "event type not available in a context",
+    "Events of type `{type}` have no way from the context `{context}` into root.",
+    "Give the context a mapping `in: {type} -> …`, or publish a type that has one.",
+    type=str,
+    context=str,
+)
+NOT_EXECUTED = define(
+    "INT711",
+    "function that is not executed",
+    "`{type}` cannot be converted in the context `{context}`: `{function}` {what}.",
+    "Only deliveries can wait for what is not remembered yet: say `missing: error` or `missing: null`.",
+    type=str,
+    context=str,
+    function=str,
+    what=str,
+)
+UNKNOWN_EVENT_CONTEXT = define(
+    "INT702",
+    "unknown context",
+    "The event is in the context `{context}`, which is not there.",
+    "Declare it in a file of contexts/, or have the client use another.",
+    context=str,
+)
+VALUE_UNFIT = define(
+    "INT703",
+    "value does not fit its declared type",
+    "`{path}` is {found}, expected `{expected}`.",
+    "{remedy}",
+    "Send a value of the declared type, or change the declaration.",
+    path=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+FUNCTION_FAILED = define(
+    "INT704",
+    "function failed",
+    "`{path}` cannot be converted: `{function}` failed, {reason}.",
+    "The rule is `{rule}` of the context `{context}`; the value is one that the function does not take.",
+    "The value is one that has no counterpart there, in the context `{context}`.",
+    path=str,
+    function=str,
+    reason=str,
+    rule=str,
+    context=str,
+)
+NO_ROW = define(
+    "INT705",
+    "lookup found nothing",
+    "`{path}` cannot be converted: `{function}` finds nothing for it as `{name}`.",
+    "Add the row to the source, or say `missing: null` or `missing: {{default: …}}`; the context is `{context}`.",
+    path=str,
+    function=str,
+    name=str,
+    context=str,
+)
+NO_REFERENCE = define(
+    "INT706",
+    "nothing remembered",
+    "`{path}` cannot be converted: `{function}` remembers nothing for it as `{name}`{waited}.",
+    "Have `{event}` published before it, or say `missing: null` or `missing: hold 5 s`; the context is `{context}`.",
+    path=str,
+    function=str,
+    name=str,
+    waited=str,
+    event=str,
+    context=str,
+)
+REQUIRED_MISSING = define(
+    "INT707",
+    "required attribute missing",
+    "`{path}` of type `{type}` is missing or null.",
+    "Send it, or declare it `optional` or with a default.",
+    path=str,
+    type=str,
+)
+EXTRA_ATTRIBUTE = define(
+    "INT708",
+    "undeclared attribute",
+    "`{path}` is not declared in `{type}`.",
+    "Did you mean {nearest}?",
+    "Declare it, leave it out, or set `defaults: {{extra: drop}}` in situ.yaml.",
+    path=str,
+    type=str,
+    nearest=tuple,
+)
+NOT_A_SUBTYPE = define(
+    "INT709",
+    "$type is unknown or no subtype",
+    "`{path}` is {found}, which is no subtype of `{type}`.",
+    "Did you mean {nearest}?",
+    "Name a declared subtype, or leave `$type` out.",
+    path=str,
+    found=str,
+    type=str,
+    nearest=tuple,
+)
