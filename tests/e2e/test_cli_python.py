@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,14 @@ def test_a_check_counts_the_file_and_observes_what_waits_for_python(situ: Situ, 
     assert ran.code == 0
     assert "observation INT604: `desk/deep` is decided for events of type `Level` after routing" in ran.out
     assert "its filter reads what `yards` gives" in ran.out
+
+
+def test_a_check_does_not_load_arrow(folder: Path) -> None:
+    """Nothing is called, and Arrow takes as long to load as all the rest."""
+    script = (
+        "import sys; from situ.cli.main import main; assert main(['check']) == 0; assert 'pyarrow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=folder, env=Situ.environment(), capture_output=True, check=True)
 
 
 def test_explain_marks_it_and_shows_what_it_gives(situ: Situ, folder: Path) -> None:

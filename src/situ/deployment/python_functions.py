@@ -24,6 +24,7 @@ from situ.interpretation.model import Conversion
 from situ.interpretation.rows import Find
 from situ.interpretation.transformation import Transformation
 from situ.types.model import Type
+from situ.types.python_values import example
 
 _LONGEST_SHOWN = 80
 _encode = msgspec.json.Encoder().encode
@@ -92,9 +93,6 @@ class PythonFunctions:
                 self._call(called, tuple(asked), tuple(asked.values()))
 
     def _finder(self, external: External) -> Find:
-        # Arrow takes as long to load as all the rest, and only those who call functions need it.
-        from situ.interpretation.arrow_values import example
-
         function = external.function
         key = (digest(function.code), function.python, function.parameter.type, function.result.type)
         stands_in = example(function.result.type)
@@ -140,6 +138,7 @@ class PythonFunctions:
 
 
 def _results(function: Conversion, values: Sequence[Any]) -> list[Any]:
+    # Arrow takes as long to load as all the rest, and only those who call functions need it.
     from situ.interpretation.arrow_values import Unfit, from_array, to_array
 
     run = loaded(function.python, function.code)

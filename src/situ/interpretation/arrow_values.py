@@ -7,7 +7,6 @@ held to the type that was promised: other numbers that fit are taken, all else i
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -15,49 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from situ.types.model import (
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    DURATION,
-    INT,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    Decimal,
-    ListOf,
-    Primitive,
-    Struct,
-    Type,
-    plain,
-)
+from situ.types.arrow_schema import ARROW_TYPES
+from situ.types.model import DOUBLE, DURATION, TIMESTAMP, Decimal, ListOf, Primitive, Struct, Type, plain
 
 _TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
-    {
-        BOOLEAN: pa.bool_(),
-        INT: pa.int32(),
-        LONG: pa.int64(),
-        DOUBLE: pa.float64(),
-        STRING: pa.string(),
-        BYTES: pa.binary(),
-        DATE: pa.date32(),
-        TIMESTAMP: pa.timestamp("us", tz="UTC"),
-        DURATION: pa.duration("us"),
-    }
-)
-_EXAMPLES: Mapping[Primitive, Any] = MappingProxyType(
-    {
-        BOOLEAN: False,
-        INT: 0,
-        LONG: 0,
-        DOUBLE: 0.0,
-        STRING: "",
-        BYTES: b"",
-        DATE: dt.date(2000, 1, 1),
-        TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
-        DURATION: dt.timedelta(),
-    }
+    # Functions compute with durations, whose values have a type of their own in Arrow.
+    {**ARROW_TYPES, DURATION: pa.duration("us")}
 )
 _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_boolean,
@@ -110,20 +72,6 @@ def from_array(array: Any, type: Type, count: int) -> list[Any]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Unfit(f"it gave an array of {array.type}, which is none of {expected}: {error}") from None
     return [_value(each, type) for each in cast.to_pylist()]
-
-
-def example(type: Type) -> Any:
-    """Some value of the type, which stands for one that is not known yet."""
-    bare = plain(type)
-    match bare:
-        case Primitive():
-            return _EXAMPLES[bare]
-        case Decimal(scale=scale):
-            return decimal.Decimal(0).scaleb(-scale)
-        case ListOf():
-            return []
-        case Struct(attributes=attributes):
-            return {each.name: example(each.type) for each in attributes}
 
 
 def _called(value: object) -> str:

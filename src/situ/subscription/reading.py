@@ -6,10 +6,8 @@ The text of a row is canonical and its type known, so it is read in one go, in C
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
 from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
 from typing import Any, TypedDict, assert_never
 
 import msgspec
@@ -17,37 +15,8 @@ import msgspec
 from situ.event.instants import instant_at
 from situ.event.row import Row
 from situ.types.encode import TYPE_KEY
-from situ.types.model import (
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    DURATION,
-    INT,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    Decimal,
-    ListOf,
-    Primitive,
-    Struct,
-    Type,
-    plain,
-)
-
-_SINGLE: Mapping[Primitive, Any] = MappingProxyType(
-    {
-        BOOLEAN: bool,
-        INT: int,
-        LONG: int,
-        DOUBLE: float,
-        STRING: str,
-        BYTES: bytes,
-        DATE: dt.date,
-        TIMESTAMP: dt.datetime,
-        DURATION: dt.timedelta,
-    }
-)
+from situ.types.model import Decimal, ListOf, Primitive, Struct, Type, plain
+from situ.types.python_values import PYTHON_TYPES
 
 Data = Mapping[str, Any]
 
@@ -73,7 +42,7 @@ def _shape(type: Type) -> Any:
     bare = plain(type)
     match bare:
         case Primitive():
-            return _SINGLE[bare]
+            return PYTHON_TYPES[bare]
         case Decimal():
             return decimal.Decimal
         case ListOf():

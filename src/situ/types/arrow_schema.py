@@ -30,7 +30,7 @@ from situ.types.model import (
 from situ.types.table import Types
 from situ.units import NO_UNIT
 
-_TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
+ARROW_TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
     {
         BOOLEAN: pa.bool_(),
         INT: pa.int32(),
@@ -55,7 +55,7 @@ def arrow_type(type: Type, types: Types) -> pa.DataType:
     bare = plain(type)
     match bare:
         case Primitive():
-            return _TYPES[bare]
+            return ARROW_TYPES[bare]
         case Decimal(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
         case ListOf(element=element):
