@@ -6,7 +6,7 @@ The engines know a bus by this protocol alone. Streams, buckets and subjects are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -95,7 +95,7 @@ class Bus(Protocol):
 
     def read(
         self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
-    ) -> AsyncIterator[Stored]:
+    ) -> AsyncGenerator[Stored, None]:
         """What the stream holds of these sequences, in order; ends at ``last``, or where the stream ends now."""
 
     async def state(self, stream: str) -> StreamState: ...
@@ -138,7 +138,7 @@ class Bus(Protocol):
 
     async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]: ...
 
-    def watch(self, bucket: str, key: str) -> AsyncIterator[Entry]:
+    def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
         """The value now, if there is one, and then every new one; ``key`` may hold wildcards."""
 
     async def put_object(self, bucket: str, name: str, content: bytes) -> None: ...

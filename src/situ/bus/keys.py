@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
 from nats.aio.msg import Msg
@@ -75,7 +75,7 @@ class Keys:
             seen = last
         return tuple(found[key] for key in sorted(found) if found[key].value is not None)
 
-    async def watch(self, bucket: str, key: str) -> AsyncIterator[Entry]:
+    async def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
         stream, subject = f"KV_{bucket}", f"$KV.{bucket}.{key}"
         changed = asyncio.Event()
         listening = await self._link.listen(subject, lambda _: changed.set())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from types import TracebackType
 
@@ -182,7 +182,7 @@ class NatsBus:
     async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]:
         return await self._keys.entries(bucket, prefix)
 
-    def watch(self, bucket: str, key: str) -> AsyncIterator[Entry]:
+    def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
         return self._keys.watch(bucket, key)
 
     async def put_object(self, bucket: str, name: str, content: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -205,7 +205,7 @@ def _sample(given: Given, file: str, way: Transformation, opened: Opened) -> Con
     from situ.cli.looked_up import LookedUp
 
     tables = LookedUp(opened.deployment.sources, opened.path)
-    extra: Any = opened.deployment.settings.defaults.extra
+    extra = opened.deployment.settings.defaults.extra
     return convert_sample(given, way, tables, datetime.now(UTC), extra, file)
 
 

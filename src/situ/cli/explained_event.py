@@ -153,7 +153,7 @@ async def _in_log(wanted: Wanted, bus: Bus, progress: Progress | None) -> tuple[
 async def _among(
     wanted: Wanted, bus: Bus, stream: str, first: int, last: int, *, needle: bytes, progress: Progress | None = None
 ) -> tuple[Stored, Row, str] | None:
-    async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
+    async with aclosing(bus.read(stream, first, last)) as messages:
         async for message in messages:
             if progress is not None:
                 progress(stream, message.seq - first + 1, max(last - first + 1, 1))
@@ -170,7 +170,7 @@ async def _in_ingress(wanted: Wanted, bus: Bus) -> tuple[Stored, None, str] | No
     """Still waiting for an engine, unopened: it is known by the keys on its message, or by its id in the text."""
     stream = Names(bus.zone).in_stream
     state = await bus.state(stream)
-    async with aclosing(bus.read(stream, state.first, state.last)) as messages:  # type: ignore[type-var]  # as above
+    async with aclosing(bus.read(stream, state.first, state.last)) as messages:
         async for message in messages:
             if _is_in(wanted, message):
                 return message, None, stream

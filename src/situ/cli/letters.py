@@ -95,7 +95,7 @@ async def letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterato
     names = Names(bus.zone)
     marks = await _marks(bus)
     subjects = (names.dead(client),) if client else ()
-    async with aclosing(bus.read(names.dead_stream, first, subjects=subjects)) as messages:  # type: ignore[type-var]  # it is a generator
+    async with aclosing(bus.read(names.dead_stream, first, subjects=subjects)) as messages:
         async for message in messages:
             for letter in _letters_of(message):
                 done = letter.place in marks.get(letter.seq, ())

@@ -136,7 +136,7 @@ async def _subscribe(
             showing.ready(registration.types, client)
             # Only the node's own iterator takes the last event of a durable subscription as read.
             events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
-            async with aclosing(events):  # type: ignore[type-var]  # both are generators
+            async with aclosing(events):
                 async for event in events:
                     showing.show(event)
                     if showing.shown == limit and not registration.durable:

@@ -43,7 +43,7 @@ class Passage:
         passage = cls(
             incoming=Ways.of(source, Direction.IN),
             outgoing=Ways.of(target, Direction.OUT),
-            extra=deployment.settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+            extra=deployment.settings.defaults.extra,
             tables=LookedUp(deployment.sources, opened.path),
         )
         ways = (*passage.incoming.by_type.values(), *passage.outgoing.by_type.values())

@@ -96,7 +96,7 @@ class Interpretation:
             clients=deployment.clients,
             functions=deployment.definitions,
             limits=settings.expression_limits,
-            extra=settings.defaults.extra,  # type: ignore[arg-type]  # the settings allow just these words
+            extra=settings.defaults.extra,
             ahead=settings.limits.ahead,
             size=settings.limits.event,
             generation=1 + max(map(former_root, deployment.contexts.by_id), default=0),

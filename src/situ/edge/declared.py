@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from situ.catalogue import NOT_INSTALLED
@@ -114,7 +114,7 @@ class Registration:
             missing = f": {', '.join(self.installing.missing)}" if self.installing.missing else ""
             raise SituError(NOT_INSTALLED(what="subscription", name=self.id, seconds=f"{seconds:g}", missing=missing))
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> Stream:
         return self.streaming(self)
 
     async def no_stream(self) -> Stream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -195,7 +195,7 @@ class Node:
         durable: str | None = None,
         since: str | datetime | timedelta | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Events of these types; the step to the next one says that the last one is done with."""
         _later(scopes=scopes)
         return self._subscriptions.events(types, where or "", durable, since, limit)

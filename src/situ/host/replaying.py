@@ -90,7 +90,7 @@ async def replay_here(
     """The deliveries of these messages of the root log, in the order of the log."""
     stream = Names(bus.zone).root_stream
     replay = Replay(plan)
-    async with aclosing(bus.read(stream, first, last)) as messages:  # type: ignore[type-var]  # it is a generator
+    async with aclosing(bus.read(stream, first, last)) as messages:
         async for message in messages:
             for place, line in enumerate(split_lines(in_terms_of_now(message, plan.interpretation).body)):
                 replay.add(decode_line(line, pos=position(message.seq, place)), line)

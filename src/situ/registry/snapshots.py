@@ -103,7 +103,7 @@ async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
 async def watch_deployments(bus: Bus) -> AsyncIterator[Current]:
     """What is in force now, if anything, and then every newer one; some may be skipped, the last never is."""
     last = 0
-    async with aclosing(bus.watch(REGISTRY, CURRENT)) as entries:  # type: ignore[type-var]  # it is a generator
+    async with aclosing(bus.watch(REGISTRY, CURRENT)) as entries:
         async for entry in entries:
             found = _current(entry)
             if found is not None and found.version > last:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 from situ.expr.limits import Limits as ExpressionLimits
 from situ.settings import kinds as of_kind
 from situ.settings.bus import BUS, Bus
 from situ.settings.kinds import Kind, Text, plain
+from situ.types.decode import Extra
 
 KIND, GROUP, ABOUT = "kind", "group", "about"
 
@@ -93,7 +94,7 @@ class Defaults:
     idle: timedelta = _setting(
         of_kind.duration(_SOME), timedelta(seconds=10), "silence after which a source is not waited for"
     )
-    extra: str = _setting(of_kind.choice("drop", "keep", "reject"), "drop", "what happens to undeclared attributes")
+    extra: Extra = _setting(of_kind.choice(*get_args(Extra)), "drop", "what happens to undeclared attributes")
     shortcut: str = _setting(
         of_kind.choice("safe", "original", "never"), "safe", "when events pass without transformation"
     )
