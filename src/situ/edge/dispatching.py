@@ -106,7 +106,7 @@ class Dispatcher:
                     counts.live[f"{client}/{name}"] += number
         if worded.durable:
             message.stores += [await self._bus.store(each) for each in deliver.durable(rows, worded, plan)]
-            counts.groups.update(group for _, group, _ in worded.durable)
+            counts.groups.update([group for _, group, _ in worded.durable])
         if worded.bad:
             message.stores += await self._refuse(worded.bad, plan, live=live)
 

@@ -207,7 +207,7 @@ class EdgeEngine:
         if self._cursor.reached(last.client, last.incarnation, last.seq):
             return
         self._cursor.reach(last.client, last.incarnation, last.seq)
-        self.counts.types.update(row.type for row in rows)
+        self.counts.types.update([row.type for row in rows])
         self.counts.origins.update(origins_of(rows))
         await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
 

@@ -106,10 +106,15 @@ def encode_rows(rows: Sequence[Row]) -> list[bytes]:
             times = (row.time, row.recv)
             time = print_instant(row.time).encode()
             received = b"" if row.recv == row.time else b',"siturecv":"%b"' % print_instant(row.recv).encode()
-        line = b'%b%b%b%b%b%d%b%b,"data":%b}' % (
-            _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data,
-        )  # fmt: skip
-        lines.append(placed_line(line, row.pos) if row.pos else line)
+        if row.pos:
+            line = b'%b%b%b%b%b%d%b%b,"data":%b,"situpos":"%d"}' % (
+                _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data, row.pos,
+            )  # fmt: skip
+        else:
+            line = b'%b%b%b%b%b%d%b%b,"data":%b}' % (
+                _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data,
+            )  # fmt: skip
+        lines.append(line)
     return lines
 
 

@@ -7,7 +7,8 @@ that is wrong with it. Times are microseconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -86,10 +87,12 @@ class Origin:
     context: str = _ROOT
 
 
-def origins_of(rows: Sequence[Row]) -> Iterator[str]:
-    """Of each row of a message in other terms than root's `TYPE CONTEXT`: what it is now, and who sent it so."""
+def origins_of(rows: Sequence[Row]) -> dict[str, int]:
+    """Of a message in other terms than root's, how many rows are of each `TYPE CONTEXT`: what they are now, who sent them."""
     context, _, _ = rows[0].context.partition("@")  # all are of one client
-    return iter(()) if context == _ROOT else (f"{row.type} {context}" for row in rows)
+    if context == _ROOT:
+        return {}
+    return {f"{type} {context}": number for type, number in Counter([row.type for row in rows]).items()}
 
 
 def errors_of(problems: Iterable[Problem]) -> tuple[Error, ...]:

@@ -151,7 +151,7 @@ class Dispatch:
             yield from self._dead_letters([row for row in rows if isinstance(row, Bad)])
         if good:
             lines = encode_rows(good)
-            self._types.update(row.type for row in good)
+            self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
             yield root_message(good, lines, self._plan)
             if self._holding is None:
@@ -165,7 +165,7 @@ class Dispatch:
 
     def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         self._originals.update(worded.originals)
-        self._groups.update(group for _, group, _ in worded.durable)
+        self._groups.update([group for _, group, _ in worded.durable])
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
         yield from self._delivery.add(rows, worded)
         if worded.bad:
