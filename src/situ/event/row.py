@@ -88,7 +88,7 @@ class Origin:
 
 
 def origins_of(rows: Sequence[Row]) -> dict[str, int]:
-    """Of a message in other terms than root's, how many rows are of each `TYPE CONTEXT`: what they are now, who sent them."""
+    """Of a message in other terms than root's, how many rows are `TYPE CONTEXT`: what they are now, who sent them."""
     context, _, _ = rows[0].context.partition("@")  # all are of one client
     if context == _ROOT:
         return {}
