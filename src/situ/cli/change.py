@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from situ.documents import Document
     from situ.interpretation.changing import Allowed
     from situ.registry import Applied, Registry
+    from situ.registry.objects import Kind as Of
+
+    class Put(Protocol):
+        def __call__(
+            self, kind: Of, name: str, document: Document, *, who: str, reason: str, allowed: Allowed
+        ) -> Applied: ...
 
 
 class Thing(StrEnum):
@@ -56,23 +62,41 @@ OfType = Annotated[str, typer.Option("--type", help="Of an advertisement: the ev
 As = Annotated[str, typer.Option("--as", metavar="TEXT", help="Of a function or a unit: what stands behind its name.")]
 
 
-def add(
-    context: typer.Context,
-    kind: Kind,
-    name: Name,
-    file: File = "",
-    types: Types = None,
-    where: Where = "",
-    durable: Durable = False,
-    of_type: OfType = "",
-    as_text: As = "",
-    propagate: Propagate = False,
-    no_fork: NoFork = False,
-    reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> Exit:
+def _putting(put: Callable[[Registry], Put], about: str) -> Callable[..., Exit]:
+    """A command that says what a thing is; ``about`` is its help."""
+
+    def command(
+        context: typer.Context,
+        kind: Kind,
+        name: Name,
+        file: File = "",
+        types: Types = None,
+        where: Where = "",
+        durable: Durable = False,
+        of_type: OfType = "",
+        as_text: As = "",
+        propagate: Propagate = False,
+        no_fork: NoFork = False,
+        reason: Reason = "",
+        project: Project = None,
+        as_json: Json = False,
+        quiet: Quiet = False,
+    ) -> Exit:
+        document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
+        output = begin(context, json=as_json, quiet=quiet)
+        allowed = _allowed(propagate, no_fork)
+        return _change(
+            output,
+            project,
+            lambda registry, who: put(registry)(kind.value, name, document, who=who, reason=reason, allowed=allowed),
+        )
+
+    command.__doc__ = about
+    return command
+
+
+add = _putting(
+    lambda registry: registry.add,
     """Add one thing to what is in force.
 
     It is checked as in the project's files, where it can be written down later: the folder then takes it over.
@@ -82,34 +106,11 @@ def add(
       situ add subscription desk/hot --types Reading --where "temperature > 30 °C" --durable
       situ add function warm --as "(t: double °C) -> boolean = t > 25 °C"
       situ add event Alarm --file alarm.yaml
-    """
-    document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
-    output = begin(context, json=as_json, quiet=quiet)
-    allowed = _allowed(propagate, no_fork)
-    return _change(
-        output,
-        project,
-        lambda registry, who: registry.add(kind.value, name, document, who=who, reason=reason, allowed=allowed),
-    )
+    """,
+)
 
-
-def alter(
-    context: typer.Context,
-    kind: Kind,
-    name: Name,
-    file: File = "",
-    types: Types = None,
-    where: Where = "",
-    durable: Durable = False,
-    of_type: OfType = "",
-    as_text: As = "",
-    propagate: Propagate = False,
-    no_fork: NoFork = False,
-    reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> Exit:
+alter = _putting(
+    lambda registry: registry.alter,
     """Put another thing of the same name in the place of one that `situ add` made.
 
     What is given is the whole of it, not what differs. What the folder declares is changed there.
@@ -119,15 +120,8 @@ def alter(
       situ alter subscription desk/hot --types Reading --where "temperature > 35 °C" --durable
       situ get event Alarm > alarm.yaml    and, after editing,
       situ alter event Alarm --file alarm.yaml
-    """
-    document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
-    output = begin(context, json=as_json, quiet=quiet)
-    allowed = _allowed(propagate, no_fork)
-    return _change(
-        output,
-        project,
-        lambda registry, who: registry.alter(kind.value, name, document, who=who, reason=reason, allowed=allowed),
-    )
+    """,
+)
 
 
 def remove(

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.expr.tree import Node
-from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value, below, is_nothing
+from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value, below, is_nothing, leaves
 from situ.types.encode import encode
 from situ.types.table import Types
 
@@ -33,28 +33,10 @@ class Made:
     indices: tuple[int, ...] = ()
 
 
-def places(step: Step, path: str = "", when: tuple[str, ...] = ()) -> Iterator[Made]:
+def places(step: Step) -> Iterator[Made]:
     """Every value that the target can have, without any event."""
-    match step:
-        case Value(parts=parts):
-            if parts is not None:
-                yield from places(parts, path, when)
-            elif not is_nothing(step):
-                yield Made(path=path, step=step, when=when)
-        case Record(fields=fields):
-            for name, part in fields:
-                yield from places(part, below(path, name), when)
-        case Elements(element=element):
-            yield from places(element, f"{path}[]", when)
-        case Choice(arms=arms, otherwise=otherwise):
-            yield from places(otherwise, path, when)
-            for _, dynamic, part in arms:
-                if dynamic:
-                    yield from places(part, path, (*when, f"{path or 'the event'} is {dynamic}"))
-        case Filled(of=of):
-            yield from places(of, path, when)
-        case _:
-            assert_never(step)
+    for path, value, when in leaves(step):
+        yield Made(path=path, step=value, when=tuple(f"{place or 'the event'} is {dynamic}" for place, dynamic in when))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,8 @@ class Filled:
 
 Step = Value | Record | Elements | Choice | Filled
 Evaluate = Callable[[Node, Mapping[str, Any]], Any]
+Conditions = tuple[tuple[str, str], ...]
+"""Places with the subtypes that their values must be of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,37 +114,43 @@ def is_nothing(step: Step) -> bool:
     return isinstance(step, Value) and isinstance(step.node, Literal) and step.node.value is None
 
 
-def provenance(step: Step, path: str = "", when: tuple[str, ...] = ()) -> Iterator[Provenance]:
-    """Every value of the target, in its order."""
+def leaves(step: Step, path: str = "", when: Conditions = ()) -> Iterator[tuple[str, Value, Conditions]]:
+    """Every value of the target in its order: where it is, what makes it, and which subtypes have it."""
     match step:
         case Value(parts=parts):
             if parts is not None:
-                yield from provenance(parts, path, when)
+                yield from leaves(parts, path, when)
             elif not is_nothing(step):
-                yield Provenance(
-                    target=path,
-                    source=step.source,
-                    rule=step.rule,
-                    function=step.function,
-                    beaten=step.beaten,
-                    units=step.units,
-                    when=", ".join(when),
-                    node=step.node,
-                )
+                yield path, step, when
         case Record(fields=fields):
             for name, part in fields:
-                yield from provenance(part, below(path, name), when)
+                yield from leaves(part, below(path, name), when)
         case Elements(element=element):
-            yield from provenance(element, f"{path}[]", when)
+            yield from leaves(element, f"{path}[]", when)
         case Choice(arms=arms, otherwise=otherwise):
-            yield from provenance(otherwise, path, when)
+            yield from leaves(otherwise, path, when)
             for _, dynamic, part in arms:
                 if dynamic:
-                    yield from provenance(part, path, (*when, f"{path or 'event'}: {dynamic}"))
+                    yield from leaves(part, path, (*when, (path, dynamic)))
         case Filled(of=of):
-            yield from provenance(of, path, when)
+            yield from leaves(of, path, when)
         case _:
             assert_never(step)
+
+
+def provenance(step: Step) -> Iterator[Provenance]:
+    """Every value of the target, in its order."""
+    for path, value, when in leaves(step):
+        yield Provenance(
+            target=path,
+            source=value.source,
+            rule=value.rule,
+            function=value.function,
+            beaten=value.beaten,
+            units=value.units,
+            when=", ".join(f"{place or 'event'}: {dynamic}" for place, dynamic in when),
+            node=value.node,
+        )
 
 
 def faults(step: Step, values: Mapping[str, Any], evaluate: Evaluate = interpret, path: str = "") -> Iterator[Fault]:
