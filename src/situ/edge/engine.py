@@ -43,6 +43,9 @@ _REMEDY = "It goes on from its cursor when it is started again; nothing was lost
 class _Logged:
     """A message handed to the logs: its events and its dead letters, each with where it will be."""
 
+    key: EventKey
+    last: int
+    """Number of its last event, whatever became of it."""
     plan: Plan
     rows: list[Row]
     lines: list[bytes]
@@ -71,6 +74,8 @@ class EdgeEngine:
         self._evicted = 0
         self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
         """Messages under way to the log; a number: all behind it are worked by that version; None: the end."""
+        self._gaps: dict[str, EventKey] = {}
+        """Of each client the first message that was not stored, until it comes again."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
         self._failed: asyncio.Future[None] | None = None
@@ -176,7 +181,7 @@ class EdgeEngine:
             message = root_message(good, lines, message_id(key, count), self._router, plan)
             stored = await self._bus.store(message, lane=key.client)
         if rows:
-            self._logged.put_nowait(_Logged(plan, good, lines, stored, letters))
+            self._logged.put_nowait(_Logged(key, rows[-1].seq, plan, good, lines, stored, letters))
         told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
         stores = [future for _, future in letters]
@@ -190,36 +195,51 @@ class EdgeEngine:
                 self._reported = logged
                 await report_adopted(self._bus, self.name, logged)
                 continue
-            for letter, future in logged.letters:
-                await self._route_letter(letter, future, logged.plan)
+            stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
             if logged.stored is not None:
-                await self._route(logged, logged.stored)
+                stored.append(await self._route(logged, logged.stored))
+            self._reach(logged, whole=all(stored))
             if self._logged.empty():
                 await self._dispatcher.settle()
 
-    async def _route(self, logged: _Logged, stored: asyncio.Future[Ack]) -> None:
+    def _reach(self, logged: _Logged, *, whole: bool) -> None:
+        """Dead letters are behind the cursor, too: come again, they are not for those who subscribed since.
+
+        Not so while a message before them is missing. It comes again, and would not be told from what was routed.
+        """
+        key, gap = logged.key, self._gaps.get(logged.key.client)
+        if not whole:
+            self._gaps.setdefault(key.client, key)
+        elif gap is None or key.incarnation > gap.incarnation or key.seq <= gap.seq:
+            self._gaps.pop(key.client, None)
+            self._cursor.reach(key.client, key.incarnation, logged.last)
+
+    async def _route(self, logged: _Logged, stored: asyncio.Future[Ack]) -> bool:
+        """Whether it is in the log."""
         try:
             ack = await stored
         except SituError:
-            return  # its client is told and sends it again
+            return False  # its client is told and sends it again
         rows, last = logged.rows, logged.rows[-1]
         # What was stored before may not have been routed: that its first sending failed is all that was known here.
         if self._cursor.reached(last.client, last.incarnation, last.seq):
-            return
+            return True
         self._cursor.reach(last.client, last.incarnation, last.seq)
         self.counts.types.update([row.type for row in rows])
         self.counts.origins.update(origins_of(rows))
         await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
+        return True
 
-    async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> None:
+    async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> bool:
         """Dead letters are events themselves."""
         try:
             ack = await stored
         except SituError:
-            return
+            return False
         lines = split_lines(letter.body)
         rows = [decode_line(line) for line in lines]
         await self._dispatcher.dispatch(DEAD, ack.seq, rows, lines, plan, live=not ack.duplicate)
+        return True
 
     async def _save(self) -> None:
         while True:
