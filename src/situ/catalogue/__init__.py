@@ -17,6 +17,7 @@ from situ.catalogue.engines import *
 from situ.catalogue.envelope import *
 from situ.catalogue.expressions import *
 from situ.catalogue.overlay import *
+from situ.catalogue.policy_checks import *
 from situ.catalogue.project import *
 from situ.catalogue.registry import *
 from situ.catalogue.situation import *

@@ -1,0 +1,146 @@
+"""The normal form means what the conditions mean, whatever is true; and it is as short as it promises."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from situ.errors import SituError
+from situ.expr.tree import TRUE
+from situ.situation.normal_form import normal_form
+from situ.situation.policy import Clause, Is, Literal, Relation, Side, Then
+from situ.situation.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
+
+LIMIT = 100_000
+RELATIONS = tuple(
+    Relation(text=name, left=Side(alias="A", attributes=("x",), event="x"), right=None, test=TRUE) for name in "abcd"
+)
+
+holds = st.builds(Holds, st.builds(Is, st.sampled_from(RELATIONS), st.booleans()))
+
+
+def _joined(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+    parts = st.lists(inner, min_size=1, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(AllOf, parts), st.builds(AnyOf, parts), st.builds(FollowedBy, inner, inner, st.sampled_from((1, 2)))
+    )
+
+
+conditions = st.recursive(holds, _joined, max_leaves=9)
+
+
+@given(conditions)
+def test_clauses_are_true_exactly_where_conditions_are(condition: Condition) -> None:
+    clauses = converted(condition)
+    for world in worlds(literals(condition)):
+        assert truth(condition, world) == all(any(is_met(each, world) for each in clause) for clause in clauses)
+
+
+@given(conditions)
+def test_clauses_have_nothing_to_spare(condition: Condition) -> None:
+    clauses = converted(condition)
+    assert all(len(set(clause)) == len(clause) for clause in clauses)
+    assert not any(is_tautology(clause) for clause in clauses)
+    assert not any(set(one) <= set(other) for one, other in itertools.permutations(clauses, 2))
+
+
+def converted(condition: Condition) -> tuple[Clause, ...]:
+    """A contradiction is an AND that cannot be met: one clause without literals."""
+    try:
+        return normal_form(condition, LIMIT)
+    except SituError as refused:
+        if refused.code != "S151":
+            raise
+        return ((),)
+
+
+# ── what the conditions mean, said without any clause ─────────────────────────────────────────────
+
+
+def truth(condition: Condition, world: frozenset[Literal]) -> bool:
+    """``world`` is what holds: relations, and sequences of two literals, each for itself."""
+    match condition:
+        case Holds(literal=literal):
+            return is_met(literal, world)
+        case AllOf(parts=parts):
+            return all(truth(part, world) for part in parts)
+        case AnyOf(parts=parts):
+            return any(truth(part, world) for part in parts)
+        case FollowedBy():
+            return sequence(steps(condition), world)
+
+
+def sequence(chain: tuple[Condition | int, ...], world: frozenset[Literal]) -> bool:
+    """Factors and the windows between them, in turn."""
+    for place in range(0, len(chain), 2):
+        factor = chain[place]
+        if not isinstance(factor, Holds):
+            ways = (sequence((*chain[:place], *steps(part), *chain[place + 1 :]), world) for part in factor.parts)
+            return all(ways) if isinstance(factor, AllOf) else any(ways)
+    triples = ((chain[n].literal, chain[n + 1], chain[n + 2].literal) for n in range(0, len(chain) - 2, 2))
+    return all(Then(first, second, within) in world for first, within, second in triples)
+
+
+def steps(condition: Condition) -> tuple[Condition | int, ...]:
+    if isinstance(condition, FollowedBy):
+        return (*steps(condition.first), condition.within, *steps(condition.second))
+    return (condition,)
+
+
+def is_met(literal: Literal, world: frozenset[Literal]) -> bool:
+    if isinstance(literal, Is) and literal.negated:
+        return Is(literal.relation) not in world
+    return literal in world
+
+
+def is_tautology(clause: Clause) -> bool:
+    return any(isinstance(each, Is) and Is(each.relation, not each.negated) in clause for each in clause)
+
+
+def literals(condition: Condition) -> list[Literal]:
+    """All that can be true or not: relations, and pairs of literals that can stand behind each other."""
+    found = list(dict.fromkeys(_below(condition)))
+    relations = [Is(relation) for relation in dict.fromkeys(each.relation for each in found)]
+    return [*relations, *dict.fromkeys(_sequences(condition))]
+
+
+def _below(condition: Condition) -> Iterator[Is]:
+    match condition:
+        case Holds(literal=literal):
+            yield literal
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            for part in parts:
+                yield from _below(part)
+        case FollowedBy(first=first, second=second):
+            yield from _below(first)
+            yield from _below(second)
+
+
+def _sequences(condition: Condition) -> Iterator[Then]:
+    match condition:
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            for part in parts:
+                yield from _sequences(part)
+        case FollowedBy(first=first, second=second, within=within):
+            yield from _sequences(first)
+            yield from _sequences(second)
+            for pair in itertools.product(_below(first), _below(second)):
+                yield Then(*pair, within)
+
+
+_MOST = 10
+
+
+def worlds(variables: list[Literal]) -> Iterator[frozenset[Literal]]:
+    """All of them; where they are too many, those in which few are true and those in which few are not."""
+    if len(variables) <= _MOST:
+        for chosen in itertools.product((False, True), repeat=len(variables)):
+            yield frozenset(each for each, true in zip(variables, chosen, strict=True) if true)
+        return
+    for number in range(3):
+        for few in itertools.combinations(variables, number):
+            yield frozenset(few)
+            yield frozenset(variables) - frozenset(few)
