@@ -85,6 +85,14 @@ def test_compiled_transformations_equal_the_reference_and_give_what_is_declared(
     hold_equal(range(400), 5)
 
 
+@pytest.mark.parametrize("seed", [13106, 13697])
+def test_a_function_of_a_supertype_keeps_what_a_subtype_declares_narrower(seed: int) -> None:
+    for _, case, made in compiled(range(seed, seed + 1)):
+        for data in events(seed, case, made, 6):
+            expected = transform(case.context, case.direction, made.source, ENVELOPE, data, made.target)
+            assert outcome(Converter(made).data, ENVELOPE, data) == expected.data
+
+
 @pytest.mark.soak
 def test_compiled_transformations_equal_the_reference_at_length() -> None:
     hold_equal(range(10_000, 22_000), 6)

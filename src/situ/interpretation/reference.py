@@ -448,7 +448,8 @@ class _Walk:
     def _shaped(self, value: Any, type: Type, into: Type, *, stays: bool = False) -> Any:
         """A value of a type as it is written where another is declared: numbers widened, ``$type`` where it tells.
 
-        ``stays``: on the side it comes from, where all its types are known.
+        ``stays``: on the side it comes from, where all its types are known. A function that takes it for a value of a
+        supertype still knows what its attributes are, though the subtype declares them narrower.
         """
         if value is None:
             return None
@@ -462,7 +463,8 @@ class _Walk:
                 exact = target
             made = {TYPE_KEY: exact.name} if exact != target else {}
             for attribute in exact.attributes:
-                found = self._shaped(value.get(attribute.name), attribute.type, attribute.type, stays=stays)
+                above = target.attribute(attribute.name) if stays else None
+                found = self._shaped(value.get(attribute.name), attribute.type, (above or attribute).type, stays=stays)
                 if found is None:
                     found = attribute.default
                 if found is not None:
