@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from situ.errors import Problems, SituError
+from situ.event.plans import plan_of, shape_of
 from situ.expr.emit_spark import emit_spark
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
@@ -23,6 +24,7 @@ from situ.interpretation.resolution import Rules, expand, transforming
 from situ.interpretation.transformation import Transformation, transformations
 from situ.types.decode import decode
 from situ.types.encode import encode
+from situ.types.scalars import Unfit
 from tests.transformations import ENVELOPE, Case, generated_case, laid_out, make_attributes, make_struct
 
 
@@ -91,6 +93,58 @@ def test_a_function_of_a_supertype_keeps_what_a_subtype_declares_narrower(seed: 
         for data in events(seed, case, made, 6):
             expected = transform(case.context, case.direction, made.source, ENVELOPE, data, made.target)
             assert outcome(Converter(made).data, ENVELOPE, data) == expected.data
+
+
+def read_struct(made: Transformation, text: bytes) -> Any:
+    """The struct that such an event is read into; None if that way is not for it."""
+    plan = plan_of(made.source)
+    if plan is None:
+        return None
+    try:
+        value = plan.decode(text)
+        return value if plan.mended(value, msgspec.json.encode(value)) == text else None
+    except (msgspec.MsgspecError, Unfit):
+        return None
+
+
+def test_from_struct_to_struct_they_give_the_same() -> None:
+    seen = failed = onward = 0
+    for seed, case, made in compiled(range(400)):
+        converter = Converter(made)
+        plan = converter.structs
+        for data in events(seed, case, made, 5) if plan is not None else ():
+            text = msgspec.json.encode(encode(made.source, data, made.types))
+            value = read_struct(made, text)
+            if value is None:
+                continue
+            assert plan is not None
+            about = (seed, made.source.name, text, plan.function.source)
+            assert type(value) is plan.takes, about
+            expected, found = outcome(converter.text, ENVELOPE, text), outcome(plan.call, ENVELOPE, value)
+            assert (None if found is None else msgspec.json.encode(found)) == expected, about
+            assert msgspec.json.encode(value) == text, "what was read stays as it is"
+            seen, failed = seen + 1, failed + (found is None)
+            if found is not None and type(found) is shape_of(made.target):
+                again = plan_of(made.target)
+                assert again is not None
+                onward += _same(found, again.decode(expected), about)
+    assert seen > 300
+    assert failed > 5
+    assert onward > 200
+
+
+def _same(one: Any, other: Any, about: object) -> bool:
+    """Whoever goes on from the struct finds what is in its text, in the same fields and of the same types."""
+    if isinstance(one, msgspec.Struct):
+        assert one.__struct_fields__ == other.__struct_fields__, about
+        for field in one.__struct_fields__:
+            _same(getattr(one, field), getattr(other, field), about)
+    elif isinstance(one, list):
+        for each, another in zip(one, other, strict=True):
+            _same(each, another, about)
+    else:
+        assert (type(one), one) == (type(other), other), about
+    return True
 
 
 @pytest.mark.soak

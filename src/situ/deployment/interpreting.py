@@ -40,6 +40,7 @@ from situ.expr.scope import Definition
 from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
+from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.mediation import decided_later, mediate
 from situ.interpretation.model import ROOT, Context, Direction, Missing, State, former_root
 from situ.interpretation.rows import Find, with_rows
@@ -54,6 +55,7 @@ from situ.types.reserved import RESERVED_EVENTS
 
 STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_encode = msgspec.json.Encoder().encode
 _Extra = Literal["drop", "keep", "reject"]
 
 
@@ -196,8 +198,36 @@ class Interpretation:
         if not rows or rows[0].context == ROOT:
             return rows
         with foreseen_in(self, [rows]):
-            ways: dict[str, tuple[Converter, str, bool]] = {}
-            return [self._into_root(row, ways) if isinstance(row, Row) else row for row in rows]
+            return self._all_into_root(rows)
+
+    def _all_into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
+        ways: dict[str, tuple[Converter, str, bool]] = {}
+        result: list[Row | Bad] = []
+        type_, plan, target = "", None, ""
+        for row in rows:
+            if not isinstance(row, Row):
+                result.append(row)
+                continue
+            if row.type != type_:  # neighbours are mostly alike
+                type_ = row.type
+                plan, target = self._struct_plan(row)
+            if plan is None or row.value.__class__ is not plan.takes:
+                result.append(self._into_root(row, ways))
+                continue
+            try:
+                row.value = value = plan.call(_NOTHING, row.value)
+                row.data, row.type = _encode(value), target
+                result.append(row)
+            except FAILURES:
+                result.append(self._into_root(row, ways))  # slowly: all that is wrong is said
+        return result
+
+    def _struct_plan(self, row: Row) -> tuple[StructPlan | None, str]:
+        """What converts structs of such events, if that is all there is to do with them, and to which type."""
+        way = self.converter(row.context, Direction.IN, row.type)
+        if way is None or way.is_identity or self._keeps(row.context, row.type):
+            return None, ""
+        return way.structs, way.transformation.target.name
 
     def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
         """``ways`` are those that events of this message took so far, by type."""
@@ -215,6 +245,7 @@ class Interpretation:
             row.sent = (row.type, row.data)
         if way.is_identity:
             return row
+        row.value = None
         text = self._text(way, row)
         if isinstance(text, Bad):
             return text
@@ -258,7 +289,7 @@ class Interpretation:
         found = self.in_terms(row, context)
         if isinstance(found, Bad):
             return found
-        return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1])
+        return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1], value=None)
 
     def plain_way(self, context: str, type: str) -> Converter | None:
         way = self.converter(context, Direction.OUT, type)

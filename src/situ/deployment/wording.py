@@ -25,9 +25,11 @@ from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
-_DATA = b',"data":'
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_Text = Callable[[Mapping[str, Any], bytes], bytes]
+_Way = tuple[Callable[..., bytes], type | None, Callable[..., Any], bytes, bytes]
+"""What converts text; the class of structs that are converted, and by what; the type in a line before and after."""
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Speaker(Protocol):
@@ -71,54 +73,81 @@ class Wording:
         self._rows = rows
         self._lines = lines
         self._made: dict[str, dict[int, bytes | None]] = {}
-        self._plain: dict[tuple[str, str], tuple[_Text, bytes, bytes] | None] = {}
+        self._plain: dict[tuple[str, str], _Way | None] = {}
         self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
     def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
         """What is delivered; ``decide``: some filters had to wait."""
-        groups = routing.groups
         if decide:
             routed = self._without_refused(routed, routing)
+        groups = {group: routing.groups[group].context for group in {group for _, group in routed.durable}}
+        clients = {
+            (client, names): tuple(_by_context(client, names, routing))
+            for client, names in {(client, names) for _, client, names in routed.live}
+        }
+        self._make_all(routed, groups, clients)
+        lines = {context: self._found(context) for context in groups.values()}
         durable = [
-            (index, group, line)
-            for index, group in routed.durable
-            if (line := self.line(index, groups[group].context)) is not None
+            (index, group, line) for index, group in routed.durable if (line := lines[groups[group]][index]) is not None
         ]
         live = [
             (index, client, own, line)
             for index, client, names in routed.live
-            for context, own in _by_context(client, names, routing)
+            for context, own in clients[client, names]
             if (line := self.line(index, context)) is not None
         ]
         return Worded(durable=durable, live=live, bad=tuple(self.bad), held=tuple(self.held), originals=self.originals)
 
+    def _make_all(
+        self, routed: Routed, groups: Mapping[str, str], clients: Mapping[tuple[str, str], Iterable[tuple[str, str]]]
+    ) -> None:
+        """Make the lines that are wanted, those of a context one after the other."""
+        wanted: dict[str, list[int]] = {context: [] for context in groups.values()}
+        if any(context != ROOT for context in wanted):
+            for index, group in routed.durable:
+                wanted[groups[group]].append(index)
+        for index, client, names in routed.live:
+            for context, _ in clients[client, names]:
+                wanted.setdefault(context, []).append(index)
+        for context, places in wanted.items():
+            if context != ROOT:
+                self._make(context, places)
+
     def line(self, index: int, context: str) -> bytes | None:
         """None if the row cannot be put in these terms."""
-        if context == ROOT:
-            return self._lines[index]
-        made = self._made.get(context)
-        if made is None:
-            made = self._made[context] = {}
-        elif index in made:
-            return made[index]
-        row = self._rows[index]
-        if row.sent is None and (plain := self._way(context, row.type)) is not None:
-            text, before, after = plain
-            try:
-                line: bytes | None = _reworded(self._lines[index], row, before, after, text(_NOTHING, row.data))
-            except FAILURES:
-                line = self._line(index, row, context)  # slowly: all that is wrong is said
-        else:
-            line = self._line(index, row, context)
-        made[index] = line
-        return line
+        found = self._found(context)
+        if context != ROOT and index not in found:
+            self._make(context, (index,))
+        return found[index]
 
-    def _way(self, context: str, type: str) -> tuple[_Text, bytes, bytes] | None:
+    def _found(self, context: str) -> Sequence[bytes] | dict[int, bytes | None]:
+        return self._lines if context == ROOT else self._made.setdefault(context, {})
+
+    def _make(self, context: str, places: Iterable[int]) -> None:
+        """Put the rows at these places in the terms of a context."""
+        rows, lines, made = self._rows, self._lines, self._made.setdefault(context, {})
+        type, plain = "", None
+        for index in places:
+            if index in made:
+                continue
+            row = rows[index]
+            if row.type != type:  # neighbours are mostly alike
+                type, plain = row.type, self._way(context, row.type)
+            if plain is None or row.sent is not None:
+                made[index] = self._line(index, row, context)
+                continue
+            text, takes, call, before, after = plain
+            try:
+                data = _encode(call(_NOTHING, row.value)) if row.value.__class__ is takes else text(_NOTHING, row.data)
+            except FAILURES:
+                made[index] = self._line(index, row, context)  # slowly: all that is wrong is said
+                continue
+            made[index] = _reworded(lines[index], row, before, after, data)
+
+    def _way(self, context: str, type: str) -> _Way | None:
         key = (context, type)
         if key not in self._plain:
-            way = self._interpretation.plain_way(context, type)
-            after = "" if way is None else way.transformation.target.name
-            self._plain[key] = None if way is None else (way.text, _typed(type), _typed(after))
+            self._plain[key] = _way_of(self._interpretation.plain_way(context, type))
         return self._plain[key]
 
     def _line(self, index: int, row: Row, context: str) -> bytes | None:
@@ -160,13 +189,24 @@ class Wording:
         return self._decided[key]
 
 
+def _way_of(found: Converter | None) -> _Way | None:
+    if found is None:
+        return None
+    before, after = _typed(found.transformation.source.name), _typed(found.transformation.target.name)
+    plan = found.structs
+    if plan is None:
+        return found.text, None, found.text, before, after
+    return found.text, plan.takes, plan.call, before, after
+
+
 def _reworded(line: bytes, row: Row, before: bytes, after: bytes, data: bytes) -> bytes:
     """The line of an event with another type and other data; what stands before and behind these stays as it is.
 
-    The quotes of a text are escaped, so the first of these keys are those of the envelope.
+    The quotes of a text are escaped, so the first type is that of the envelope. Data ends with the last brace but one.
     """
-    cut = line.index(_DATA) + len(_DATA)
-    return b"%b%b%b" % (line[:cut].replace(before, after, 1), data, line[cut + len(row.data) :])
+    head, _, rest = line.partition(before)
+    end = rest.rindex(b"}", 0, -1) + 1
+    return b"".join((head, after, rest[: end - len(row.data)], data, rest[end:]))
 
 
 @lru_cache(maxsize=1024)

@@ -187,7 +187,7 @@ class Intake:
             rows.append(
                 Row(
                     pos, client, incarnation, seq, context, received,
-                    id, source, each.type, time, ad, confidence, ext, canonical,
+                    id, source, each.type, time, ad, confidence, ext, canonical, None, value,
                 )
             )  # fmt: skip
             seq += 1

@@ -9,6 +9,7 @@ business of a plan, and what is wrong with a value neither.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -61,7 +62,7 @@ class Plan:
     __slots__ = ("_always", "_mend", "careful", "decode")
 
     def __init__(self, struct: Struct) -> None:
-        shape, mend, always = _Shapes().struct(struct)
+        shape, mend, always = _struct(struct)
         self.decode: Callable[[Any], Any] = msgspec.json.Decoder(shape).decode
         self._mend: Mend = mend or _nothing
         self._always = always
@@ -96,55 +97,65 @@ _Shape = tuple[Any, Mend | None, bool]
 """A type to read, what is to be mended in its values if anything, and whether always or only where a null stands."""
 
 
-class _Shapes:
-    """Makes the generated structs, each once, whichever way it is reached."""
+@lru_cache(maxsize=1024)
+def _struct(struct: Struct) -> _Shape:
+    """Each struct is made once, whichever way it is reached: equal types have one class of values."""
+    # Attributes may have any name, also one that Python reserves: fields are numbered and renamed.
+    fields: list[tuple[str, Any, Any]] = []
+    names: dict[str, str] = {}
+    steps: list[_Step] = []
+    always = False
+    for number, attribute in enumerate(struct.attributes):
+        field = field_of(number)
+        names[field] = attribute.name
+        bare = plain(attribute.type)
+        deeper: Mend | None = None
+        canonical: Canonical | None = None
+        if isinstance(bare, Struct | ListOf):
+            shape, deeper, inner = _below(bare)
+            always = always or inner
+        else:
+            shape, canonical = _single(bare)
+        may_lack = _may_lack(attribute)
+        fields.append((field, shape | None | UnsetType, UNSET) if may_lack else (field, shape, msgspec.NODEFAULT))
+        if may_lack or deeper is not None or canonical is not None:
+            steps.append((field, deeper, canonical, _default(attribute)))
+        always = always or canonical is not None or attribute.default is not None
+    by_name = not by_place(struct)
+    made = msgspec.defstruct(struct.name or "Data", fields, rename=names, kw_only=by_name, gc=False)
+    return made, _mend_struct(tuple(steps)) if steps else None, always
 
-    def __init__(self) -> None:
-        self._structs: dict[str, _Shape] = {}
 
-    def of(self, type: Type) -> _Shape:
-        """For a struct or a list."""
-        bare = plain(type)
-        if isinstance(bare, Struct):
-            return self.struct(bare)
-        assert isinstance(bare, ListOf)
-        element = plain(bare.element)
-        if isinstance(element, Struct | ListOf):
-            shape, mend, always = self.of(element)
-            return _list(shape), None if mend is None else _mend_elements(mend), always
-        single, canonical = _single(element)
-        return _list(single), None if canonical is None else _mend_texts(canonical), canonical is not None
+def _below(type: Struct | ListOf) -> _Shape:
+    if isinstance(type, Struct):
+        return _struct(type)
+    element = plain(type.element)
+    if isinstance(element, Struct | ListOf):
+        shape, mend, always = _below(element)
+        return _list(shape), None if mend is None else _mend_elements(mend), always
+    single, canonical = _single(element)
+    return _list(single), None if canonical is None else _mend_texts(canonical), canonical is not None
 
-    def struct(self, struct: Struct) -> _Shape:
-        known = self._structs.get(struct.name) if struct.name else None
-        if known is None:
-            known = self._structs[struct.name] = self._make(struct)
-        return known
 
-    def _make(self, struct: Struct) -> _Shape:
-        # Attributes may have any name, also one that Python reserves: fields are numbered and renamed.
-        fields: list[tuple[str, Any, Any]] = []
-        names: dict[str, str] = {}
-        steps: list[_Step] = []
-        always = False
-        for number, attribute in enumerate(struct.attributes):
-            field = f"a{number}"
-            names[field] = attribute.name
-            bare = plain(attribute.type)
-            deeper: Mend | None = None
-            canonical: Canonical | None = None
-            if isinstance(bare, Struct | ListOf):
-                shape, deeper, inner = self.of(bare)
-                always = always or inner
-            else:
-                shape, canonical = _single(bare)
-            may_lack = attribute.optional or attribute.default is not None
-            fields.append((field, shape | None | UnsetType, UNSET) if may_lack else (field, shape, msgspec.NODEFAULT))
-            if may_lack or deeper is not None or canonical is not None:
-                steps.append((field, deeper, canonical, _default(attribute)))
-            always = always or canonical is not None or attribute.default is not None
-        made = msgspec.defstruct(f"Data{len(self._structs)}", fields, rename=names, kw_only=True, gc=False)
-        return made, _mend_struct(tuple(steps)) if steps else None, always
+def shape_of(struct: Struct) -> type[msgspec.Struct]:
+    """The class of the values that are read. Canonical ones have UNSET where an attribute is missing."""
+    made: type[msgspec.Struct] = _struct(struct)[0]
+    return made
+
+
+def field_of(number: int) -> str:
+    """The field of the attribute with this number."""
+    return f"a{number}"
+
+
+def by_place(struct: Struct) -> bool:
+    """Whether values are made of their attributes in order; otherwise of fields by name."""
+    lacking = [_may_lack(each) for each in struct.attributes]
+    return lacking == sorted(lacking)
+
+
+def _may_lack(attribute: Attribute) -> bool:
+    return attribute.optional or attribute.default is not None
 
 
 Canonical = Callable[[str], str]

@@ -24,10 +24,11 @@ OUTBOUND = "interpret-out"
 """The stage in which events fail that are in the log and cannot be put in the terms of somebody who wants them."""
 
 
-class Row(msgspec.Struct, gc=False):
+class Row(msgspec.Struct, gc=False, eq=False):
     """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
     JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none. ``sent`` are its type and data as its
-    client sent them, in the terms of ``context``, where somebody there may get them like that."""
+    client sent them, in the terms of ``context``, where somebody there may get them like that. ``value`` is the data as
+    the struct of its type (:func:`situ.event.plans.shape_of`), where it was read into one; nobody changes it."""
 
     pos: int
     client: str
@@ -44,6 +45,12 @@ class Row(msgspec.Struct, gc=False):
     ext: str
     data: bytes
     sent: tuple[str, bytes] | None = None
+    value: msgspec.Struct | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return msgspec.structs.astuple(self)[:-1] == msgspec.structs.astuple(other)[:-1]  # a value says nothing new
 
     @property
     def key(self) -> str:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from situ.catalogue import FUNCTION_FAILED, NO_REFERENCE, NO_ROW, REQUIRED_MISSING
 from situ.errors import Problem
@@ -23,6 +24,7 @@ from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.calls import External
 from situ.interpretation.json_copies import with_copies
 from situ.interpretation.json_patches import PatchPlan
+from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
 from situ.interpretation.model import Missing, State
 from situ.interpretation.rows import Find, with_rows
@@ -50,6 +52,7 @@ class Converter:
         "_find",
         "_node",
         "_quick",
+        "_structs",
         "_text",
         "function",
         "is_identity",
@@ -66,6 +69,7 @@ class Converter:
         self._text: _Text | None = None
         self._quick: Callable[..., bytes] | None = None
         """The compiled function alone, if nothing has to be bound for it."""
+        self._structs: StructPlan | UnsetType | None = UNSET
         # Asked for every event; the transformation would look through its tree each time.
         self.is_identity = transformation.is_identity
         self.needs_envelope = bool(transformation.externals) or transformation.reads_envelope
@@ -91,6 +95,20 @@ class Converter:
         if self._text is None:
             self._text = self._text_function()
         return self._text(event, text, rows)
+
+    @property
+    def structs(self) -> StructPlan | None:
+        """What makes of the struct that an event was read into that of the target; None if that takes more."""
+        if self._structs is UNSET:
+            self._structs = None if self.needs_envelope else self._struct_plan()
+        return self._structs
+
+    def _struct_plan(self) -> StructPlan | None:
+        made = self.transformation
+        with suppress(NotPossible):
+            node = with_copies(self._node, made.source, made.types)
+            return StructPlan(node, made.source, made.target, made.types, self._parameters)
+        return None
 
     def faults(
         self, event: Mapping[str, Any], data: Mapping[str, Any], rows: Mapping[str, Any] = _NONE

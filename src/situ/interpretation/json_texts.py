@@ -52,7 +52,7 @@ from situ.types.model import (
 )
 from situ.types.table import Types
 
-_AS_IN_JSON = (BOOLEAN, INT, LONG, DOUBLE, STRING)
+AS_IN_JSON = (BOOLEAN, INT, LONG, DOUBLE, STRING)
 _SINGLE: Mapping[Primitive, Any] = MappingProxyType(
     {
         BOOLEAN: bool,
@@ -95,12 +95,14 @@ class Need:
 class Needs:
     """What a transformation needs of the source, and the expressions that make of that the JSON to be written."""
 
-    def __init__(self, node: Node, source: Struct, types: Types) -> None:
+    def __init__(self, node: Node, source: Struct, types: Types, *, apart: bool = True) -> None:
+        """``apart``: what is copied is not read, so nothing can be looked at in it."""
         self.types = types
         self.needs: dict[str, Need] = {DATA: Need(source)}
         self._mark(node)
         self.root = self.needs[DATA]
-        self.root.settle()
+        if apart:
+            self.root.settle()
 
     # ── first pass: what is needed ──
 
@@ -216,7 +218,7 @@ class Needs:
             return self._is_json(bare.element)
         if isinstance(bare, Struct):
             return all(self._is_json(each.type) for each in self._attributes(bare))
-        return bare in _AS_IN_JSON
+        return bare in AS_IN_JSON
 
 
 class TextPlan(Needs):

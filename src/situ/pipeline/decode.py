@@ -42,7 +42,7 @@ def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Fo
     rows = then.into_root(then.decode(message.body, origin))
     for row in rows:
         if isinstance(row, Row):
-            row.context = ROOT
+            row.context, row.value = ROOT, None
     return rows
 
 
