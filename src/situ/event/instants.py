@@ -17,6 +17,8 @@ _SECOND = 1_000_000
 _SHORTEST = len("2026-11-01T08:30:00Z")
 _POINT = _SHORTEST - 1
 _MOST_DIGITS = 6
+_LONGEST = len("2026-11-01T08:30:00.000000Z")
+_NO_FRACTION = "0" * _MOST_DIGITS
 _WORTH = tuple(10 ** (_MOST_DIGITS - digits) for digits in range(_MOST_DIGITS + 1))
 
 
@@ -49,6 +51,10 @@ def read_instant(text: str) -> int | None:
 
 def canonical_instant(text: str) -> str | None:
     """The canonical text of an instant, if it is written in the usual form."""
+    if len(text) == _LONGEST and text[10] == "T" and text[_POINT] == "." and text[-1] == "Z":
+        digits = text[_POINT + 1 : -1]
+        if digits.isdecimal() and digits.isascii() and digits != _NO_FRACTION:
+            return None if _read_second(text[:_POINT]) is None else text
     time = read_instant(text)
     if time is None:
         return None
