@@ -16,6 +16,7 @@ from situ.catalogue.defining import CODES as CODES
 from situ.catalogue.engines import *
 from situ.catalogue.envelope import *
 from situ.catalogue.expressions import *
+from situ.catalogue.ontology import *
 from situ.catalogue.overlay import *
 from situ.catalogue.policy_checks import *
 from situ.catalogue.project import *

@@ -1,8 +1,9 @@
 """The ontology: concepts with their attributes, relationships between them, measures over them.
 
 Plain data, checked. Generalisation, groups and containers have been worked into the three elements by whoever made it:
-a concept lists the concepts that are instances of it, too. How an ontology is written is
-:mod:`situ.situation.load_ontology`.
+a concept lists the concepts that are instances of it, too. So an alias of concept ``c`` can stand at an end ``e`` of a
+relationship exactly if ``c in ontology.concepts[e.concept].members``, and of relationships with one name no two fit the
+same two concepts. How an ontology is written is :mod:`situ.situation.load_ontology`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from situ.errors import Location
 from situ.expr.scope import Definition
@@ -21,12 +23,14 @@ from situ.units import NO_UNIT, Unit
 class Concept:
     """What there is: its attributes, those of more general concepts among them; ``id`` is its identity, a text.
 
-    ``members`` are the names of the concepts whose instances are instances of this one, its own first.
+    ``members`` are the names of the concepts whose instances are instances of this one, its own first. A group is a
+    concept with the attributes that all of its members have alike, and with no instances but theirs.
     """
 
     name: str
     attributes: tuple[Attribute, ...]
     members: tuple[str, ...] = ()
+    group: bool = False
     location: Location | None = field(default=None, compare=False)
 
     def attribute(self, name: str) -> Attribute | None:
@@ -91,6 +95,13 @@ class Measure:
 class Ontology:
     """All concepts by name; relationships and measures by the name policies use, each between other concepts."""
 
-    concepts: Mapping[str, Concept] = MappingProxyType({})
-    relationships: Mapping[str, tuple[Relationship, ...]] = MappingProxyType({})
-    measures: Mapping[str, tuple[Measure, ...]] = MappingProxyType({})
+    concepts: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
+    relationships: Mapping[str, tuple[Relationship, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    measures: Mapping[str, tuple[Measure, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    containers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Of which concept a concept is part; its attribute of that name is the identity of the container."""
+    declared: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """All of it as it is written, in JSON values: see :func:`situ.situation.load_ontology.ontology_as_json`."""
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.concepts), tuple(self.relationships), tuple(self.measures)))
