@@ -1,0 +1,229 @@
+"""Columns under evaluation: values of many rows at once, or of all pairs of two sets of rows.
+
+A :class:`Vector` holds what an expression is for each row: a value, null, or failure. A :class:`Batch` is a set of rows
+whose columns are converted once, however many expressions read them. A :class:`Frame` says how batches lie to each
+other: those of one row beside each other, or each row of one against each row of the other.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from situ.expr.columns import column_type, values_of
+from situ.expr.runtime import micros
+from situ.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, TIMESTAMP, Type, plain
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+
+Key = tuple[str, tuple[str, ...]]
+"""A column: the variable, and the path below it."""
+Columns = Mapping[Key, pa.Array | pa.ChunkedArray | Array]
+
+_DTYPES: Mapping[Type, type] = {
+    BOOLEAN: np.bool_,
+    INT: np.int64,
+    LONG: np.int64,
+    TIMESTAMP: np.int64,
+    DURATION: np.int64,
+    DOUBLE: np.float64,
+}
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+class Vector(NamedTuple):
+    """The outcome in each row: ``values`` count where neither ``null`` nor ``failed`` is true; None: nowhere true.
+
+    Where both are true it has failed.
+    """
+
+    values: Array
+    null: Bools | None = None
+    failed: Bools | None = None
+
+    @property
+    def holds(self) -> Bools:
+        """Where a condition is true."""
+        result = self.values
+        for mask in (self.null, self.failed):
+            if mask is not None:
+                result = result & ~mask
+        return result
+
+
+class _Failed:
+    """Stands in a list of outcomes where there is none."""
+
+
+FAILED = _Failed()
+
+
+def dtype_of(type: Type) -> Any:
+    """The type of numpy's array in which values of a type lie."""
+    return _DTYPES.get(plain(type), np.object_)
+
+
+def is_text(type: Type) -> bool:
+    """Whether columns of a type are texts, of which a few often stand in many rows."""
+    return bool(column_type(type) == pa.string())
+
+
+def either(*masks: Bools | None) -> Bools | None:
+    """Where one of them is true; None if that is nowhere."""
+    result: Bools | None = None
+    for mask in masks:
+        if mask is not None:
+            result = mask if result is None else result | mask
+    return result
+
+
+def vector_of(outcomes: Sequence[Any], type: Type) -> Vector:
+    """Outcomes of single rows, None for null and :data:`FAILED`, as a vector."""
+    bare, dtype = plain(type), dtype_of(type)
+    null = np.fromiter((each is None for each in outcomes), np.bool_, len(outcomes))
+    failed = np.fromiter((each is FAILED for each in outcomes), np.bool_, len(outcomes))
+    values = np.zeros(len(outcomes), dtype)
+    for place, each in enumerate(outcomes):
+        if each is not None and each is not FAILED:
+            values[place] = as_number(each, bare)
+    return Vector(values, null if null.any() else None, failed if failed.any() else None)
+
+
+def as_number(value: Any, type: Type) -> Any:
+    """Instants and durations as what they are in columns; everything else as it is."""
+    if type == TIMESTAMP:
+        return micros(value)
+    if type == DURATION:
+        return value // _MICROSECOND
+    return value
+
+
+class Batch:
+    """Columns of one set of rows."""
+
+    def __init__(self, columns: Columns, count: int) -> None:
+        self.count = count
+        self._columns = columns
+        self._arrays: dict[Key, pa.Array] = {}
+        self._vectors: dict[Key, Vector] = {}
+        self._objects: dict[Key, Array] = {}
+        self._coded: dict[Key, tuple[Array, list[Any]]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._columns
+
+    def array(self, key: Key) -> pa.Array:
+        """The column in Arrow's form."""
+        found = self._arrays.get(key)
+        if found is None:
+            found = self._columns[key]
+            if isinstance(found, np.ndarray):
+                found = pa.array(found)
+            if isinstance(found, pa.ChunkedArray):
+                found = found.combine_chunks()
+            if pa.types.is_dictionary(found.type):
+                found = found.dictionary_decode()
+            self._arrays[key] = found
+        return found
+
+    def vector(self, key: Key, type: Type) -> Vector:
+        """The column as values to compute with."""
+        found = self._vectors.get(key)
+        if found is None:
+            found = self._vectors[key] = self._vector(key, type)
+        return found
+
+    def _vector(self, key: Key, type: Type) -> Vector:
+        dtype = dtype_of(type)
+        if dtype is np.object_:
+            objects = self.objects(key, type)
+            return Vector(objects, self._null(key))
+        given = self._columns[key]
+        if isinstance(given, np.ndarray):
+            return Vector(given.astype(dtype, copy=False))
+        array = self.array(key)
+        if pa.types.is_null(array.type):
+            return Vector(np.zeros(self.count, dtype), np.ones(self.count, np.bool_))
+        null = self._null(key)
+        if null is not None:
+            array = array.fill_null(False if dtype is np.bool_ else 0)
+        return Vector(array.to_numpy(zero_copy_only=False).astype(dtype, copy=False), null)
+
+    def _null(self, key: Key) -> Bools | None:
+        array = self.array(key)
+        return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+
+    def objects(self, key: Key, type: Type) -> Array:
+        """The column as values of Python, None for null."""
+        found = self._objects.get(key)
+        if found is None:
+            if is_text(type):
+                codes, values = self.coded(key, type)
+                found = object_array(values)[codes]
+            else:
+                found = object_array(values_of(self.array(key), type))
+            self._objects[key] = found
+        return found
+
+    def coded(self, key: Key, type: Type) -> tuple[Array, list[Any]]:
+        """A column of texts as places in a list of its different values of Python; null, if there, is the last."""
+        found = self._coded.get(key)
+        if found is None:
+            array = self.array(key)
+            if pa.types.is_null(array.type):
+                array = array.cast(column_type(type))
+            encoded = array.dictionary_encode()
+            values = values_of(encoded.dictionary, type)
+            indices = encoded.indices
+            if indices.null_count:
+                indices = indices.fill_null(len(values))
+                values = [*values, None]
+            found = self._coded[key] = (indices.to_numpy(zero_copy_only=False), values)
+        return found
+
+
+def object_array(values: Sequence[Any]) -> Array:
+    result = np.empty(len(values), np.object_)
+    for place, value in enumerate(values):
+        result[place] = value
+    return result
+
+
+class Frame:
+    """Rows under evaluation. Columns of a variable lie along one axis of the result, whose shape is ``shape``."""
+
+    def __init__(self, batches: Mapping[str, Batch], axes: Mapping[str, int], shape: tuple[int, ...]) -> None:
+        self._batches, self._axes, self.shape = batches, axes, shape
+
+    @classmethod
+    def of_rows(cls, batch: Batch, variables: Sequence[str]) -> Frame:
+        return cls(dict.fromkeys(variables, batch), dict.fromkeys(variables, 0), (batch.count,))
+
+    @classmethod
+    def of_pairs(cls, rows: tuple[str, Batch], others: tuple[str, Batch]) -> Frame:
+        """Each row of the one against each of the other."""
+        (left, batch), (right, other) = rows, others
+        return cls({left: batch, right: other}, {left: 0, right: 1}, (batch.count, other.count))
+
+    def batch(self, key: Key) -> Batch:
+        return self._batches[key[0]]
+
+    def laid(self, key: Key, values: Array) -> Array:
+        """Values of a column along the axis of its variable."""
+        if len(self.shape) == 1:
+            return values
+        return values[:, np.newaxis] if self._axes[key[0]] == 0 else values[np.newaxis, :]
+
+    def vector(self, key: Key, type: Type) -> Vector:
+        found = self.batch(key).vector(key, type)
+        if len(self.shape) == 1:
+            return found
+        null = None if found.null is None else self.laid(key, found.null)
+        return Vector(self.laid(key, found.values), null)
