@@ -1,0 +1,163 @@
+"""Generated policies and traces: the generator gives what conformance needs, and the meaning holds together."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+
+import pytest
+
+from situ.situation.detection import Detection
+from situ.situation.leaves import leaves_of, parts, relations_of
+from situ.situation.occurrences import Happened
+from situ.situation.policy import Kind
+from situ.situation.reference import HELD, choices, detect, matches, negative, refutation
+from tests.situations import Case, batches, generate, leaf_rows, signs
+
+SOME = range(200)
+
+
+@functools.cache
+def generated(seed: int) -> Case:
+    return generate(seed)
+
+
+def detected(case: Case, until: int | None = None) -> list[Detection]:
+    return detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep, until=until)
+
+
+def kinds_of(case: Case) -> set[str]:
+    """What there is in a case, by name."""
+    found = {sign for clause in case.policy.clauses for sign in signs(clause)}
+    found |= {relation.kind.name for relation in relations_of(case.policy)}
+    found |= {case.policy.consumption, f"{len(case.policy.aliases)} aliases"}
+    happened = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
+    met = list(matches(happened))
+    if met:
+        found.add("detected")
+    if any(HELD in match.clauses for match in met):
+        found.add("held")
+    if any("+" in cause.id for match in met for cause in match.causes):
+        found.add("kept")
+    if any(_refuted(happened, chosen) for chosen in choices(happened, case.policy.clauses, ())):
+        found.add("refuted")
+    return found
+
+
+def _refuted(happened: Happened, chosen: tuple) -> bool:  # type: ignore[type-arg]
+    picked = [met.occurrence for met in chosen if met.occurrence is not None]
+    times = [each.time for each in picked if each.time is not None]
+    bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
+    return bool(times) and any(
+        met is HELD and refutation(happened, negative(clause), bindings, max(times)) is not None
+        for clause, met in zip(happened.policy.clauses, chosen, strict=True)
+    )
+
+
+def test_the_generator_gives_a_good_share_of_everything() -> None:
+    count = Counter(kind for seed in SOME for kind in kinds_of(generated(seed)))
+    share = {kind: number / len(SOME) for kind, number in count.items()}
+    least = {
+        "detected": 0.35,
+        "held": 0.1,
+        "refuted": 0.15,
+        "kept": 0.03,
+        **dict.fromkeys(("+", "-"), 0.4),
+        **dict.fromkeys(("+>+", "+>-", "->+", "->-"), 0.1),
+        **dict.fromkeys(("=+", "=-"), 0.04),
+        **dict.fromkeys((kind.name for kind in (Kind.QUERY, Kind.CORRELATION)), 0.5),
+        **dict.fromkeys(("chronicle", "recent", "all"), 0.2),
+        **dict.fromkeys((f"{each} aliases" for each in (2, 3, 4)), 0.1),
+        "5 aliases": 0.03,
+    }
+    assert {kind: share.get(kind, 0) for kind, wanted in least.items() if share.get(kind, 0) < wanted} == {}
+
+
+def test_a_case_is_the_same_for_a_seed() -> None:
+    assert generate(7) == generate(7)
+    assert generate(7).observations != generate(8).observations
+
+
+def test_what_is_reported_by_some_instant_depends_on_nothing_later() -> None:
+    for seed in SOME:
+        case, dice = generated(seed), random.Random(seed)
+        until = dice.choice(case.observations).time + dice.randrange(2 * case.policy.window + 1)
+        before = [each for each in case.observations if each.time < until]
+        assert detected(case, until) == detect(
+            case.policy, case.ontology, before, case.instances, keep=case.keep, until=until
+        ), (seed, case.text, until)
+
+
+def test_the_order_of_arrival_does_not_matter() -> None:
+    for seed in SOME:
+        case = generated(seed)
+        shuffled = random.Random(seed).sample(case.observations, len(case.observations))
+        assert detected(case) == detect(case.policy, case.ontology, shuffled, case.instances, keep=case.keep)
+
+
+def test_detections_are_reported_once_at_or_after_what_caused_them() -> None:
+    for seed in SOME:
+        case = generated(seed)
+        found = detected(case)
+        assert len({each.id for each in found}) == len(found)
+        times = {each.cause: each.time for each in case.observations}
+        for each in found:
+            assert each.time >= each.activation >= max(times.get(cause, each.activation) for cause in each.causes)
+
+
+def test_batches_leave_nothing_out_and_nothing_late() -> None:
+    for seed in SOME:
+        case = generated(seed)
+        watermark = None
+        taken = []
+        for batch in batches(case, random.Random(seed)):
+            assert watermark is None or all(each.time >= watermark for each in batch.observations)
+            watermark = batch.watermark
+            taken += batch.observations
+        assert tuple(taken) == case.observations
+        assert watermark is not None
+        assert detected(case, watermark) == detected(case)
+
+
+def test_rows_of_leaves_are_the_occurrences_of_queries() -> None:
+    compared = 0
+    for seed in SOME:
+        case = generated(seed)
+        happened = Happened(case.policy, case.ontology, case.observations, case.instances, {})
+        for relation in relations_of(case.policy):
+            if relation.kind is not Kind.QUERY:
+                continue
+            [leaf] = leaves_of(case.policy, relation)
+            rows = leaf_rows(leaf, case.observations, case.instances, case.ontology).to_pylist()
+            observed = next(side.alias for side in relation.sides if side.event)
+            other = next((alias for alias in relation.aliases if alias != observed), "")
+            assert sorted((row["identity"], row.get("other"), row["time"], row["id"]) for row in rows) == sorted(
+                (each.bindings[observed], each.bindings.get(other), each.time, next(iter(each.causes)).id)
+                for each in happened.any(relation)
+            )
+            compared += len(rows)
+    assert compared > 500
+
+
+def test_rows_of_observations_carry_what_tests_read() -> None:
+    for seed in SOME:
+        case = generated(seed)
+        for clause in case.policy.clauses:
+            for each in clause:
+                for part in parts(each):
+                    if part.relation.kind is Kind.CORRELATION:
+                        for leaf in leaves_of(case.policy, part.relation):
+                            rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
+                            assert rows.schema.names[5:] == [".".join(scalar.path) for scalar in leaf.scalars]
+
+
+@pytest.mark.soak
+def test_the_meaning_holds_together_in_many_cases() -> None:
+    for seed in range(1_000, 11_000):
+        case, dice = generate(seed), random.Random(seed)
+        until = dice.choice(case.observations).time + dice.randrange(2 * case.policy.window + 1)
+        before = [each for each in case.observations if each.time < until]
+        dice.shuffle(before)
+        known_then = detect(case.policy, case.ontology, before, case.instances, keep=case.keep, until=until)
+        assert detected(case, until) == known_then, (seed, case.text, until)

@@ -1,0 +1,553 @@
+"""Policies in short, and generated cases: an ontology, what pull sources know, a policy, and what events said.
+
+Relations are written as expressions over aliases, ``A.where = R.id``; clauses as
+``not A.x > 3 or A.x > 1 ->5 B.x > 2``. Times are plain numbers of microseconds. Everything generated is deterministic
+by seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from situ.expr.check import check
+from situ.expr.interpret import interpret
+from situ.expr.runtime import FAILURES
+from situ.expr.scope import Scope, Variable
+from situ.expr.tree import Node
+from situ.situation.detection import Cause, Instances, Observation
+from situ.situation.leaves import Leaf, parts
+from situ.situation.ontology import Concept, Ontology
+from situ.situation.policy import IT, LEFT, RIGHT, Alias, Clause, Is, Kind, Literal, Policy, Reach, Relation, Side, Then
+from situ.situation.syntax import Consumption
+from situ.types.model import (
+    BOOLEAN,
+    BOX,
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    POINT,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    Type,
+    plain,
+)
+
+
+def _concept(name: str, attributes: Mapping[str, Type], members: Sequence[str] = ()) -> Concept:
+    declared = [Attribute(name=each, type=type, optional=True) for each, type in attributes.items()]
+    return Concept(name=name, attributes=(Attribute(name="id", type=STRING), *declared), members=(name, *members))
+
+
+_THING: dict[str, Type] = {
+    "status": STRING,
+    "level": LONG,
+    "boss": STRING,
+    "x": DOUBLE,
+    "where": STRING,
+    "near": STRING,
+    "pos": POINT,
+}
+_PLACE: dict[str, Type] = {"floor": STRING, "limit": DOUBLE, "area": BOX, "temp": DOUBLE}
+
+ONTOLOGY = Ontology(
+    concepts={
+        "thing": _concept("thing", _THING, ["robot"]),
+        "robot": _concept("robot", {**_THING, "charge": DOUBLE}),
+        "place": _concept("place", _PLACE),
+    }
+)
+EVENT_BASED = {"x", "where", "near", "pos", "temp"}
+"""Attributes that events bring; pull sources know the others."""
+
+
+# ── policies in short ─────────────────────────────────────────────────────────────────────────────────
+
+
+def condition(text: str, **concepts: str) -> Node:
+    """A checked condition over variables that are instances of these concepts."""
+    variables = {name: Variable(type=ONTOLOGY.concepts[concept].struct) for name, concept in concepts.items()}
+    return check(text, Scope(variables=variables), expected=BOOLEAN).tree()
+
+
+def alias(text: str) -> Alias:
+    """``thing A``, or ``thing A (status = 'guest')``."""
+    found = re.fullmatch(r"(\w+) (\w+)(?: \((.*)\))?", text)
+    assert found, text
+    concept, name, constraint = found.groups()
+    node = None
+    if constraint:
+        scope = Scope(variables={IT: Variable(type=ONTOLOGY.concepts[concept].struct)}, bare=IT)
+        node = check(constraint, scope, expected=BOOLEAN).tree()
+    return Alias(name=name, concept=concept, constraint=node, text=constraint or "")
+
+
+_USE = re.compile(r"\b([A-Z])\.(\w+)")
+
+
+def relation(text: str, aliases: Iterable[Alias], reach: float | None = None) -> Relation:
+    """A relation over at most two aliases, the one used first on the left."""
+    concepts = {each.name: each.concept for each in aliases}
+    used: dict[str, list[str]] = {}
+    for name, attribute in _USE.findall(text):
+        used.setdefault(name, []).append(attribute)
+    variables = dict(zip(used, (LEFT, RIGHT), strict=False))
+    test = condition(
+        _USE.sub(lambda found: f"{variables[found[1]]}.{found[2]}", text),
+        **{variables[name]: concepts[name] for name in used},
+    )
+    sides = [
+        Side(
+            alias=name,
+            attributes=tuple(dict.fromkeys(attributes)),
+            event=next((each for each in attributes if each in EVENT_BASED), ""),
+        )
+        for name, attributes in used.items()
+    ]
+    right = sides[1] if len(sides) == 2 else None
+    far = None if reach is None else Reach(left=_COORDINATES, right=_COORDINATES, distance=reach)
+    return Relation(text=text, left=sides[0], right=right, test=test, reach=far)
+
+
+_COORDINATES = (("pos", "x"), ("pos", "y"))
+
+
+def literal(text: str, aliases: Iterable[Alias], window: int) -> Literal:
+    """A relation, ``not`` before it or not; or two of them with ``->``, or ``->7`` for a window of its own."""
+    first, *rest = re.split(r" ->(\d*) ", text)
+    if not rest:
+        return _is(first, aliases)
+    within, second = rest
+    return Then(_is(first, aliases), _is(second, aliases), int(within) if within else window)
+
+
+def _is(text: str, aliases: Iterable[Alias]) -> Is:
+    far = re.search(r"distance\(.*\) <= (\d+)$", text)
+    return Is(
+        relation(text.removeprefix("not "), aliases, float(far[1]) if far else None), negated=text.startswith("not ")
+    )
+
+
+def policy(
+    aliases: str,
+    *clauses: str,
+    window: int = 5,
+    consumption: str = "chronicle",
+    hold: int | None = None,
+    name: str = "p",
+) -> Policy:
+    """``policy("thing A, place R (limit > 3)", "A.where = R.id", "not A.x > 3 or A.x > 5")``."""
+    declared = tuple(alias(text) for text in re.split(r", (?=\w+ \w+(?: \(|,|$))", aliases))
+    return Policy(
+        name=name,
+        aliases=declared,
+        clauses=tuple(tuple(literal(text, declared, window) for text in clause.split(" or ")) for clause in clauses),
+        window=window,
+        hold=2 * window if hold is None else hold,
+        consumption=Consumption(consumption),
+    )
+
+
+def saw(
+    identity: str,
+    attribute: str,
+    value: Any,
+    time: int,
+    *,
+    id: str = "",
+    source: str = "s",
+    concept: str = "",
+    push: str = "",
+) -> Observation:
+    """An event said so."""
+    return Observation(
+        push=push or attribute,
+        concept=concept or ("place" if attribute == "temp" else "thing"),
+        identity=identity,
+        attribute=attribute,
+        value=value,
+        time=time,
+        cause=Cause(source, id or f"{identity}-{attribute}-{time}"),
+    )
+
+
+# ── rows of leaves, one by one ────────────────────────────────────────────────────────────────────────
+
+
+def leaf_rows(
+    leaf: Leaf, observations: Iterable[Observation], instances: Instances, ontology: Ontology = ONTOLOGY
+) -> pa.RecordBatch:
+    """What enrichment makes of observations for a leaf, in their order; row by row."""
+    rows: list[dict[str, Any]] = []
+    for each in observations:
+        members = ontology.concepts[leaf.concept].members
+        if each.attribute != leaf.attribute or each.concept not in members:
+            continue
+        instance = _instance(ontology, instances, leaf.concept, each.identity)
+        if not _true(leaf.constraint, {IT: instance}):
+            continue
+        seen = {**instance, leaf.attribute: each.value}
+        row = {
+            "time": each.time,
+            "source": each.cause.source,
+            "id": each.cause.id,
+            "push": each.push,
+            "identity": each.identity,
+        }
+        if leaf.test is None:
+            read = {".".join(s.path): _stored(_at(seen, s.path), s.type) for s in leaf.scalars}
+            rows.append({**row, **read})
+        elif not leaf.other:
+            if _true(leaf.test, {leaf.observed: seen}):
+                rows.append(row)
+        else:
+            unobserved = RIGHT if leaf.observed == LEFT else LEFT
+            for identity in _identities(ontology, instances, leaf.other):
+                other = _instance(ontology, instances, leaf.other, identity)
+                if _true(leaf.other_constraint, {IT: other}) and _true(
+                    leaf.test, {leaf.observed: seen, unobserved: other}
+                ):
+                    rows.append({**row, "other": identity})
+    return pa.RecordBatch.from_pylist(rows, schema=leaf_schema(leaf))
+
+
+def leaf_schema(leaf: Leaf) -> pa.Schema:
+    """The columns of a leaf's rows."""
+    names = ["source", "id", "push", "identity", *(["other"] if leaf.other else [])]
+    scalars = [(".".join(each.path), _arrow(each.type)) for each in leaf.scalars]
+    return pa.schema([("time", pa.int64()), *((name, pa.string()) for name in names), *scalars])
+
+
+def _arrow(type: Type) -> pa.DataType:
+    given = plain(type)
+    if given == DOUBLE:
+        return pa.float64()
+    if given == BOOLEAN:
+        return pa.bool_()
+    return pa.int64() if given in (INT, LONG, TIMESTAMP, DURATION) else pa.string()
+
+
+def _stored(value: Any, type: Type) -> Any:
+    given = plain(type)
+    if value is None or given in (DOUBLE, BOOLEAN, INT, LONG, STRING):
+        return value
+    assert given not in (TIMESTAMP, DURATION), "not generated"
+    return json.dumps(value)
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for step in path:
+        value = None if value is None else value.get(step)
+    return value
+
+
+def _true(node: Node | None, values: Mapping[str, Any]) -> bool:
+    try:
+        return node is None or interpret(node, values) is True
+    except FAILURES:
+        return False
+
+
+def _identities(ontology: Ontology, instances: Instances, concept: str) -> list[str]:
+    return sorted({each for member in ontology.concepts[concept].members for each in instances.get(member, {})})
+
+
+def _instance(ontology: Ontology, instances: Instances, concept: str, identity: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": identity}
+    for member in ontology.concepts[concept].members:
+        for name, value in instances.get(member, {}).get(identity, {}).items():
+            if value is not None:
+                found.setdefault(name, value)
+    return found
+
+
+# ── generated cases ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Observations are in the order they arrive, none of them ``lateness`` or more behind one before it."""
+
+    seed: int
+    ontology: Ontology = field(repr=False)
+    instances: Instances
+    policy: Policy = field(repr=False)
+    text: str
+    observations: tuple[Observation, ...]
+    keep: Mapping[str, int]
+    lateness: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What arrives together, and the watermark after it: nothing older than that will come."""
+
+    observations: tuple[Observation, ...]
+    watermark: int
+
+
+def batches(case: Case, dice: random.Random) -> list[Batch]:
+    """The observations of a case cut anywhere, some batches empty; the last watermark is beyond everything."""
+    cuts = sorted(dice.randrange(len(case.observations) + 1) for _ in range(dice.randrange(1, 8)))
+    found, highest = [], min((each.time for each in case.observations), default=0)
+    for start, end in zip([0, *cuts], [*cuts, len(case.observations)], strict=True):
+        taken = case.observations[start:end]
+        highest = max([highest, *(each.time for each in taken)])
+        found.append(Batch(taken, highest - case.lateness))
+    return [*found, Batch((), highest + 100 * (case.policy.window + max(case.keep.values(), default=0)))]
+
+
+def generate(seed: int) -> Case:
+    """A case with two to five aliases and whatever operators the dice say."""
+    return _Generator(seed).case()
+
+
+_UNARY = ("{a}.x > {n}", "{a}.x <= {n}", "{a}.where = '{place}'", "{a}.pos.x < {n}", "10 / {a}.x > {n}")
+_QUERIED = (
+    "{a}.where = {r}.id",
+    "{a}.where = {r}.id",
+    "{a}.where = {r}.id",
+    "{a}.x > {r}.limit",
+    "inside({a}.pos, {r}.area)",
+    "{a}.x + {a}.level > {r}.limit",
+    "{r}.floor = {a}.where",
+)
+_NEAR = ("{a}.near = {b}.id", "{a}.near = {b}.id", "{b}.status = {a}.near", "{a}.x <= {b}.level")
+_CORRELATED = (
+    "{a}.where = {b}.where",
+    "{a}.where = {b}.where",
+    "abs({a}.x - {b}.x) <= 1",
+    "{a}.x = {b}.x",
+    "{a}.x < {b}.x",
+    "{a}.x + {a}.level > {b}.x",
+    "{a}.where = {b}.near",
+    "{a}.near = {b}.id AND {b}.x > {n}",
+    "distance({a}.pos, {b}.pos) <= 1",
+    "distance({a}.pos, {b}.pos) <= 2",
+    "{a}.pos.x < {b}.x",
+    "10 / {a}.x > {b}.x",
+)
+_WARM = ("{a}.x > {r}.temp", "{a}.where = {r}.id AND {r}.temp > {n}")
+_TIMELESS = ("{a}.boss = {b}.id", "{a}.status = {b}.status", "{a}.level < {b}.level")
+_STATED = ("{a}.level > 1", "{a}.status = 'guest'")
+_CONSTRAINTS = (
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "status = 'guest'",
+    "status = 'staff'",
+    "level > 0",
+    "level < 3",
+    "NOT boss IS NULL",
+)
+_LIMITS = ("", "", "", "", "floor = 'f1'", "limit < 3")
+
+
+class _Generator:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.dice = random.Random(seed)
+        self.things = [str(each) for each in range(1, self.dice.choice((3, 3, 4, 5)))]
+        self.places = [f"r{each}" for each in range(1, self.dice.choice((2, 3, 3, 4)))]
+
+    def case(self) -> Case:
+        dice = self.dice
+        unit = dice.choice((1, 1, 1_000_000))
+        window = dice.randrange(2, 8) * unit
+        aliases, names = self._aliases()
+        self.window, self.unit = window, unit
+        clauses = self._clauses(names)
+        used = {name for clause in clauses for name, _ in _USE.findall(clause)}
+        declared = ", ".join(text for name, text in aliases.items() if name in used)
+        consumption = dice.choice(list(Consumption))
+        made = policy(declared, *clauses, window=window, consumption=consumption, hold=dice.randrange(4) * window)
+        lateness = dice.choice((0, unit, 3 * unit))
+        pushes = ["x", "where", "near", "pos", "temp", "robot-x", "robot-where", "robot-near"]
+        kept = {
+            push: dice.randrange(1, 5) * window + dice.choice((0, 1, -1)) for push in pushes if dice.random() < 0.15
+        }
+        return Case(
+            seed=self.seed,
+            ontology=ONTOLOGY,
+            instances=self._instances(),
+            policy=made,
+            text=f"{declared} | {' & '.join(clauses)} | {window} {consumption}",
+            observations=tuple(self._observations(made, lateness)),
+            keep=kept,
+            lateness=lateness,
+        )
+
+    # ── the policy ──
+
+    def _aliases(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+        dice = self.dice
+        count = dice.choice((2, 2, 3, 3, 4, 5, 5))
+        names: dict[str, list[str]] = {"thing": [], "place": []}
+        texts = {}
+        for name in "ABCDE"[:count]:
+            concept = "thing" if not names["thing"] or dice.random() < 0.6 else "place"
+            names[concept].append(name)
+            written = "robot" if concept == "thing" and dice.random() < 0.1 else concept
+            limit = dice.choice(_CONSTRAINTS if concept == "thing" else _LIMITS)
+            texts[name] = f"{written} {name}" + (f" ({limit})" if limit else "")
+        return texts, names
+
+    def _relation(self, names: dict[str, list[str]], timed: bool = True) -> str:
+        dice = self.dice
+        things, places = names["thing"], names["place"]
+        forms: list[tuple[str, ...]] = [_UNARY]
+        if places:
+            forms += [_QUERIED, _QUERIED, _QUERIED, _WARM]
+        if len(things) > 1:
+            forms += [_NEAR, _CORRELATED, _CORRELATED, _CORRELATED]
+        if not timed:
+            forms = [_TIMELESS, _STATED] if len(things) > 1 else [_STATED]
+        a = dice.choice(things)
+        b = dice.choice([each for each in things if each != a] or [a])
+        form = dice.choice(dice.choice(forms))
+        return form.format(a=a, b=b, r=dice.choice(places or [""]), n=dice.randrange(3), place=dice.choice(self.places))
+
+    def _literal(self, names: dict[str, list[str]], pool: list[str], negated: float) -> str:
+        dice = self.dice
+
+        def one(timed: bool, negated: float = negated) -> str:
+            reused = [each for each in pool if timed]
+            made = dice.choice(reused) if reused and dice.random() < 0.3 else self._relation(names, timed)
+            if timed:
+                pool.append(made)
+            return f"not {made}" if dice.random() < negated else made
+
+        if dice.random() < 0.35:
+            first, second = one(True, dice.random()), one(True, dice.random())
+            if first.removeprefix("not ") != second.removeprefix("not "):
+                within = dice.choice(("", "", str(dice.randrange(1, 2 * self.window // self.unit) * self.unit)))
+                return f"{first} ->{within} {second}"
+        return one(dice.random() < 0.9)
+
+    def _clauses(self, names: dict[str, list[str]]) -> list[str]:
+        """One that can trigger, and others; no literal twice or together with its opposite in a clause."""
+        dice = self.dice
+        pool: list[str] = []
+        trigger = self._relation(names)
+        pool.append(trigger)
+        found = [trigger if dice.random() < 0.7 else self._literal(names, pool, 0.2)]
+        for _ in range(dice.choice((0, 1, 1, 1, 2, 2, 3))):
+            bias = dice.choice((0.1, 0.5, 0.9))
+            literals = [self._literal(names, pool, bias) for _ in range(dice.choice((1, 1, 2, 2, 3)))]
+            seen: dict[str, str] = {}
+            for each in literals:
+                seen.setdefault(each.removeprefix("not ") if " ->" not in each else each, each)
+            clause = " or ".join(seen.values())
+            if clause not in found:
+                found.append(clause)
+        if not any(self._triggers(text) for clause in found for text in clause.split(" or ")):
+            found.append(trigger)
+        dice.shuffle(found)
+        return found
+
+    def _triggers(self, text: str) -> bool:
+        if " ->" in text:
+            first, _, second = re.split(r" ->(\d*) ", text)
+            return not (first.startswith("not ") and second.startswith("not "))
+        return not text.startswith("not ") and any(each in EVENT_BASED for _, each in _USE.findall(text))
+
+    # ── what is known, and what happened ──
+
+    def _instances(self) -> Instances:
+        dice = self.dice
+        known: dict[str, dict[str, dict[str, Any]]] = {"thing": {}, "robot": {}, "place": {}}
+        for each in self.things:
+            if dice.random() < 0.1:
+                continue
+            attributes = {
+                "status": dice.choice(("guest", "staff", "guest", "staff", self.places[0])),
+                "level": dice.randrange(4),
+                "boss": dice.choice(self.things),
+            }
+            said = {name: value for name, value in attributes.items() if dice.random() < 0.9}
+            known["robot" if dice.random() < 0.2 else "thing"][each] = said
+        for each in self.places:
+            x, y = dice.randrange(3), dice.randrange(3)
+            attributes = {
+                "floor": dice.choice(("f1", "f2", self.places[0])),
+                "limit": float(dice.randrange(4)),
+                "area": {"x1": float(x), "y1": float(y), "x2": float(x + 2), "y2": float(y + 2)},
+            }
+            known["place"][each] = {name: value for name, value in attributes.items() if dice.random() < 0.95}
+        return known
+
+    def _observations(self, made: Policy, lateness: int) -> list[Observation]:
+        """Of what the policy looks at, mostly; close enough in time for something to happen."""
+        dice = self.dice
+        watched = sorted(
+            {
+                (made.alias(side.alias).concept, side.event)
+                for clause in made.clauses
+                for each in clause
+                for part in parts(each)
+                for side in part.relation.sides
+                if side.event
+            }
+        )
+        count = dice.randrange(6, 34 if len(made.clauses) < 3 else 22)
+        span = dice.choice((2, 3, 4)) * made.window // self.unit
+        found = []
+        for number in range(count):
+            time = dice.randrange(span + 1) * self.unit + dice.choice((0, 0, 0, 1, -1))
+            source = dice.choice(("s1", "s2"))
+            concept, attribute = dice.choice(watched)
+            seen = self._observation(concept, attribute, time, source, f"e{dice.randrange(100)}-{number}")
+            found.append(seen)
+            if dice.random() < 0.1:  # one event through two push sources
+                found.append(self._observation(*dice.choice(watched), time, source, seen.cause.id))
+            if dice.random() < 0.1:  # ids are those of a source
+                found.append(
+                    self._observation(concept, attribute, time, "s1" if source == "s2" else "s2", seen.cause.id)
+                )
+        each_once = {(each.push, each.cause, each.identity): each for each in found}
+        return sorted(each_once.values(), key=lambda each: each.time + (dice.random() * lateness if lateness else 0))
+
+    def _observation(self, concept: str, attribute: str, time: int, source: str, id: str) -> Observation:
+        dice = self.dice
+        values = {
+            "x": float(dice.randrange(5)),
+            "where": dice.choice(self.places),
+            "near": dice.choice(self.things),
+            "pos": {"x": float(dice.randrange(4)), "y": float(dice.randrange(4))},
+            "temp": float(dice.randrange(5)),
+        }
+        robot = concept == "robot" or (concept == "thing" and dice.random() < 0.15)
+        identity = dice.choice(self.places if concept == "place" else self.things)
+        value = None if dice.random() < 0.02 else values[attribute]
+        return saw(
+            identity,
+            attribute,
+            value,
+            time,
+            id=id,
+            source=source,
+            concept="robot" if robot else concept,
+            push=f"robot-{attribute}" if robot else attribute,
+        )
+
+
+def signs(clause: Clause) -> set[str]:
+    """Which kinds of literals a clause has: ``+``, ``-``, ``+>-`` and so on, ``=`` for constraints."""
+    found = set()
+    for each in clause:
+        if isinstance(each, Is):
+            found.add(("=" if each.relation.kind is Kind.CONSTRAINT else "") + "+-"[each.negated])
+        else:
+            found.add(f"{'+-'[each.first.negated]}>{'+-'[each.second.negated]}")
+    return found
