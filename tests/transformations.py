@@ -538,14 +538,18 @@ def generated_case(seed: int) -> Case | None:
         return None
 
 
-def laid_out(value: Any, type: Type, types: Types) -> Any:
-    """A value as engines hold it that know no subtypes: structs with all columns of their layout."""
-    bare = plain(type)
+def laid_out(value: Any, type: Type, types: Types, own: Type | None = None) -> Any:
+    """A value as engines hold it that know no subtypes: structs with all columns of their layout.
+
+    ``own`` is the type that the value has unless it says another, where a subtype declares its attribute narrower.
+    """
+    bare, own = plain(type), plain(own or type)
     if value is None or not isinstance(bare, Struct | ListOf):
         return value
     if isinstance(bare, ListOf):
-        return [laid_out(item, bare.element, types) for item in value]
-    exact = types.get(value[TYPE_KEY]) if TYPE_KEY in value else bare
+        assert isinstance(own, ListOf)
+        return [laid_out(item, bare.element, types, own.element) for item in value]
+    exact = types.get(value[TYPE_KEY]) if TYPE_KEY in value else own
     assert isinstance(exact, Struct)
     found: dict[str, Any] = {}
     for column in columns(bare, types):
@@ -553,7 +557,7 @@ def laid_out(value: Any, type: Type, types: Types) -> Any:
         if column.name == TYPE_KEY:
             found[TYPE_KEY] = value.get(TYPE_KEY)
         elif attribute is not None and attribute.unit == column.unit and is_subtype(attribute.type, column.type):
-            found[column.name] = laid_out(value.get(column.attribute), column.type, types)
+            found[column.name] = laid_out(value.get(column.attribute), column.type, types, attribute.type)
         else:
             found[column.name] = None
     return found

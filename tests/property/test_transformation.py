@@ -165,6 +165,15 @@ def test_over_columns_they_give_the_same() -> None:
     assert written > 200
 
 
+@pytest.mark.parametrize("seed", [13106, 14101])
+def test_over_columns_narrower_attributes_and_shortened_lists_give_the_same(seed: int) -> None:
+    for _, case, made in compiled(range(seed, seed + 1)):
+        for data in events(seed, case, made, 6):
+            values = {"event": ENVELOPE, "data": laid_out(data, made.source, made.types)}
+            expected = laid_out(outcome(Converter(made).data, ENVELOPE, data), made.target, made.targets)
+            assert outcome(interpret, in_columns(made), values) == expected
+
+
 def flat(context: Context) -> Context:
     """All that is visible in a context, declared in one right below root."""
     chain = [each for each in reversed(list(context.chain)) if each.parent is not None]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from situ.expr.linear import NOTHING_THERE, nothing_there
+from situ.expr.scope import Scope
+from situ.expr.substitute import substitute
 from situ.expr.tree import (
     Apply,
     Case,
@@ -79,6 +81,11 @@ class _Columns:
                 return self._struct(node, declared)
             case ForEach(kind=Each.TRANSFORM, list=items, variable=variable, body=body):
                 return self._elements(node, items, variable, body, declared)
+            case ForEach(kind=Each.FILTER, list=ForEach(kind=Each.TRANSFORM) as made, variable=variable, body=body):
+                # What is left out is decided before the rest is laid out: the condition asks for values, not columns.
+                asked = substitute(body, {variable: made.body}, Scope())
+                kept = replace(node, list=made.list, variable=made.variable, body=asked, type=made.list.type)
+                return self.written(replace(made, list=kept), declared)
         if not isinstance(plain(declared), Struct | ListOf):
             return self.read(node)
         return self._relaid(self.read(node), self._declared_of(node), declared)
@@ -145,6 +152,8 @@ class _Columns:
         return rebuild(node, self.read)
 
     def _declared_of(self, node: Node) -> Type:
+        if isinstance(node, ForEach) and node.kind is Each.FILTER:
+            return self._declared_of(node.list)
         return self._path(node)[1] if isinstance(node, Read) and node.variable in self.variables else node.type
 
     def _path(self, node: Read) -> tuple[list[str], Type]:
