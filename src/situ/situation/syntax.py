@@ -71,13 +71,15 @@ class ConceptDef:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``A is not within 5 m of B``."""
+    """``A is not within 5 m of B``; ``is`` and ``of`` are there for the reader and mean nothing."""
 
     left: Name
     relationship: Name
     right: Name
     negated: bool = False
     parameter: Value | None = None
+    says_is: bool = field(default=True, compare=False, repr=False)
+    says_of: bool = field(default=False, compare=False, repr=False)
     location: Location | None = _place()
 
 
