@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import datetime as dt
+
+from situ.situation.leaves import Leaf, Scalar
+from situ.situation.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
+from situ.types.model import DOUBLE, POINT, TIMESTAMP, ListOf
+
+LEAF = Leaf(
+    concept="person",
+    attribute="position",
+    scalars=(
+        Scalar(path=("position", "x"), type=DOUBLE),
+        Scalar(path=("shape", "points"), type=ListOf(POINT)),
+        Scalar(path=("since",), type=TIMESTAMP),
+    ),
+)
+ROWS = [
+    {
+        "time": number,
+        "source": "s",
+        "id": str(number),
+        "push": "seen",
+        "identity": "ann",
+        "position.x": 1.5 * number,
+        "shape.points": [{"x": 1.0, "y": 2.0}] if number else None,
+        "since": dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC),
+    }
+    for number in range(3)
+]
+
+
+def test_rows_are_read_as_they_were_made() -> None:
+    assert list(read_rows(LEAF, make_rows(LEAF, ROWS))) == ROWS
+
+
+def test_batches_are_put_together() -> None:
+    batch = make_rows(LEAF, ROWS)
+    assert concat(LEAF, []) == no_rows(LEAF)
+    assert list(read_rows(LEAF, concat(LEAF, [batch, no_rows(LEAF), batch]))) == ROWS * 2
+
+
+def test_rows_of_several_leaves_travel_in_one_blob() -> None:
+    batch = make_rows(LEAF, ROWS)
+    found = from_blob(to_blob({0: batch, 1: no_rows(LEAF), 7: batch.slice(1)}))
+    assert {number: concat(LEAF, batches) for number, batches in found.items()} == {0: batch, 7: batch.slice(1)}
+    assert from_blob(to_blob({})) == {}
+
+
+def test_the_columns_of_a_leaf_with_another_side() -> None:
+    assert no_rows(Leaf(concept="person", attribute="position", other="room")).schema.names == [
+        "time", "source", "id", "push", "identity", "other",
+    ]  # fmt: skip
