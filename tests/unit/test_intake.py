@@ -240,6 +240,13 @@ def test_nobody_publishes_what_only_situ_does() -> None:
     assert "only Situ" in found.errors[0][2]
 
 
+def test_policies_publish_situations_and_what_their_actions_say() -> None:
+    known = Stamp(TYPES, {}, {"reader-7": frozenset({"situ.loss"}), "night-watch": frozenset({"Seen"})})
+    sent = row(event("situ.loss", {"client": "x", "incarnation": 1, "from_seq": 1, "to_seq": 2, "reason": "none"}))
+    assert known.stamp(sent) is sent
+    assert isinstance(known.stamp(row(event())), Bad)
+
+
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────
 
 

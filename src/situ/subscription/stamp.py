@@ -1,12 +1,14 @@
 """Stamp: under which advertisement an event was published, and whether it may be.
 
 Nobody publishes what he did not announce: the advertisement is the client's own (R002) and the event of its type or one
-below it (R003). A client that does not say which gets the only one that fits.
+below it (R003). A client that does not say which gets the only one that fits. Policies are clients that announce
+nothing: what they publish follows from what they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
 from situ.errors import Problem
@@ -25,8 +27,15 @@ _MOST_NAMED = 5
 class Stamp:
     """The advertisements of one deployment; knows the answer for (client, type, advertisement) once it was asked."""
 
-    def __init__(self, types: Types, advertisements: Mapping[str, Advertisement]) -> None:
+    def __init__(
+        self,
+        types: Types,
+        advertisements: Mapping[str, Advertisement],
+        policies: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    ) -> None:
+        """``policies``: the types that each of them publishes."""
         self._types = types
+        self._policies = policies
         self._advertisements = advertisements
         self._of_client: dict[str, list[Advertisement]] = {}
         for each in advertisements.values():
@@ -68,6 +77,8 @@ class Stamp:
         return found
 
     def _find(self, client: str, type: str, ad: str) -> str | Problem:
+        if not ad and type in self._policies.get(client, ()):
+            return ""
         if type in RESERVED_EVENTS:
             reason = f"may not publish `{type}`, which only Situ does"
             return NO_SUCH_DECLARATION(client=client, reason=reason, remedy="Publish an event type of your own.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from situ.types.model import LONG, STRING, Attribute, ListOf, Struct
+from situ.types.model import DOUBLE, LONG, STRING, TIMESTAMP, Attribute, ListOf, Struct
 
 DEAD_LETTER = Struct(
     "situ.deadletter",
@@ -43,4 +43,66 @@ LOSS = Struct(
 )
 """Events that a client numbered and gave up before they were stored."""
 
-RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType({each.name: each for each in (DEAD_LETTER, LOSS)})
+BINDING = Struct(
+    "situ.binding",
+    (
+        Attribute(name="alias", type=STRING),
+        Attribute(name="concept", type=STRING),
+        Attribute(name="id", type=STRING),
+    ),
+)
+"""Which instance of a concept an alias of a policy stands for."""
+
+CAUSE_VALUE = Struct(
+    "situ.cause.value",
+    (
+        Attribute(name="path", type=STRING),
+        Attribute(name="number", type=DOUBLE, optional=True),
+        Attribute(name="text", type=STRING, optional=True),
+    ),
+)
+"""One value in the data of a causing event: a number in the unit of its attribute, or anything else as text."""
+
+CAUSE = Struct(
+    "situ.cause",
+    (
+        Attribute(name="id", type=STRING),
+        Attribute(name="source", type=STRING),
+        Attribute(name="type", type=STRING),
+        Attribute(name="time", type=TIMESTAMP),
+        Attribute(name="pos", type=LONG),
+        Attribute(name="values", type=ListOf(CAUSE_VALUE)),
+    ),
+)
+"""An event that caused a situation; ``pos`` is its place in the root log."""
+
+SITUATION = Struct(
+    "situ.situation",
+    (
+        Attribute(name="situation", type=STRING),
+        Attribute(name="policy", type=STRING),
+        Attribute(name="start", type=TIMESTAMP),
+        Attribute(name="last", type=TIMESTAMP),
+        Attribute(name="end", type=TIMESTAMP, optional=True),
+        Attribute(name="reason", type=STRING, optional=True),
+        Attribute(name="detection", type=STRING, optional=True),
+        Attribute(name="text", type=STRING),
+        Attribute(name="bindings", type=ListOf(BINDING)),
+        Attribute(name="causes", type=ListOf(CAUSE)),
+    ),
+)
+"""A policy is met. ``start`` and ``last`` are the times of its first and its latest detection, ``detection`` the one
+that this event reports, with its causes; ``reason`` says why a situation was closed before nothing came any more."""
+
+OPENED, CONTINUED, CLOSED = (
+    Struct(f"{SITUATION.name}.{what}", SITUATION.attributes, (SITUATION,)) for what in ("opened", "continued", "closed")
+)
+
+RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType(
+    {each.name: each for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED)}
+)
+
+
+def reserved_subtypes(event: Struct) -> tuple[Struct, ...]:
+    """Those of Situ's own events that are below one of them, in the order of their names."""
+    return tuple(RESERVED_EVENTS[name] for name in sorted(RESERVED_EVENTS) if event in RESERVED_EVENTS[name].supers)

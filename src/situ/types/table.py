@@ -30,7 +30,7 @@ from situ.types.model import (
     geographic,
 )
 from situ.types.order import dependency_order
-from situ.types.reserved import RESERVED_EVENTS
+from situ.types.reserved import RESERVED_EVENTS, reserved_subtypes
 from situ.types.syntax import ROOT_PREFIX, DecimalRef, ListRef, NameRef, TypeRef, format_type, parse_type
 from situ.units import NO_UNIT, Units, UnknownUnit
 
@@ -90,6 +90,8 @@ class Types:
         """The type itself and then all types below it, in the order of their names."""
         if isinstance(type, ListOf):
             return tuple(ListOf(element) for element in self.subtypes(type.element))
+        if isinstance(type, Struct) and RESERVED_EVENTS.get(type.name) == type:
+            return (type, *reserved_subtypes(type))
         if isinstance(type, Named | Struct) and self.types.get(type.name) != type:
             return (type,)  # another type of its name hides it
         found: set[str] = set()
