@@ -192,7 +192,7 @@ def test_what_a_context_does_not_have_is_refused_where_it_is_asked_for(tmp_path:
             for node, type, where, code in (
                 (desk, "Badge", "", "INT601"),
                 (desk, "Sighting", "who = 'p1'", "INT602"),
-                (door, "Badge", "", "INT607"),
+                (door, "Badge", "", "INT601"),
             ):
                 with pytest.raises(SituError) as refused:
                     await node.register_for_events(type, where=where)

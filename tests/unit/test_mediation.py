@@ -132,7 +132,8 @@ def test_an_event_type_that_passes_can_be_subscribed_to(us: Context) -> None:
 def test_what_is_not_delivered_cannot_be_subscribed_to(us: Context) -> None:
     with pytest.raises(SituError) as refused:
         asked(us, "", "Special")
-    assert [each.code.code for each in refused.value.problems] == ["INT607"]
+    assert [each.code.code for each in refused.value.problems] == ["INT601"]
+    assert "no event type `Special` that is delivered in the context `us`" in str(refused.value)
 
 
 def test_a_filter_is_checked_in_the_terms_of_the_context(us: Context) -> None:

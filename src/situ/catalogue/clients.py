@@ -8,11 +8,13 @@ from situ.errors import Severity
 TYPE_NOT_AVAILABLE = define(
     "INT601",
     "event type not available",
-    "There is no event type `{type}`.",
+    "There is no event type `{type}`{where}.",
     "Did you mean {nearest}?",
-    "Declare it under `events:` in a file of types/.",
+    "{remedy}",
     type=str,
+    where=str,
     nearest=tuple,
+    remedy=str,
 )
 FILTER_INVALID = define(
     "INT602",
@@ -57,17 +59,6 @@ NOT_AN_EVENT = define(
     type=str,
     done=str,
     events=tuple,
-)
-NOT_DELIVERED = define(
-    "INT607",
-    "event type not delivered in a context",
-    "`{subscription}` cannot have `{type}`: nothing is delivered as that in the context `{context}`.",
-    "Did you mean {nearest}?",
-    "Give the context a mapping `out: … -> {type}`, or subscribe to a type that it has.",
-    subscription=str,
-    type=str,
-    context=str,
-    nearest=tuple,
 )
 ALWAYS_TRUE = define(
     "INT606",

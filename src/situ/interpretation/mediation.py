@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 
-from situ.catalogue import FILTER_INVALID, NOT_DELIVERED
+from situ.catalogue import FILTER_INVALID, TYPE_NOT_AVAILABLE
 from situ.errors import Problem, SituError, nearest
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.navigate import attribute_of
@@ -59,7 +59,9 @@ def mediate(
         ways = [] if wanted is None else [each for each in outbound.values() if is_subtype(each.target, wanted)]
         if wanted is None or not ways:
             near = nearest(name, sorted({each.target.name for each in outbound.values()}))
-            problems.append(NOT_DELIVERED(subscription=subscription, type=name, context=context.id, nearest=near))
+            where = f" that is delivered in the context `{context.id}`"
+            remedy = f"Give the context a mapping `out: … -> {name}`, or subscribe to a type that it has."
+            problems.append(TYPE_NOT_AVAILABLE(type=name, where=where, nearest=near, remedy=remedy))
             continue
         try:
             filter_ = _Filter(subscription, wanted, where, context, functions, limits)

@@ -11,7 +11,6 @@ from situ.catalogue import (
     BAD_NAME,
     DECLARED_TWICE,
     NOT_AN_EVENT,
-    NOT_DELIVERED,
     RESERVED_EVENT,
     TYPE_NOT_AVAILABLE,
     UNKNOWN_CONTEXT,
@@ -30,6 +29,7 @@ from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
+from situ.types.undeclared import not_declared
 
 CLIENT_KEYS = ("context", "advertisements", "subscriptions")
 ADVERTISEMENT_KEYS = ("type",)
@@ -202,7 +202,7 @@ class _Loading:
                 )
         except SituError as error:
             # Where the filter does not type was told before.
-            problems = (each for each in error.problems if each.code.code == NOT_DELIVERED.code)
+            problems = (each for each in error.problems if each.code.code == TYPE_NOT_AVAILABLE.code)
             self.read.problems.extend(replace(each, location=place) for each in problems)
 
     def _events(self, fields: Fields) -> Iterator[Struct]:
@@ -233,7 +233,7 @@ class _Loading:
             self.read.problems.add(NOT_AN_EVENT(scalar.location, type=scalar.text, done=done, events=events))
         else:
             similar = self._suggestions.near(scalar.text, self.visible.events)
-            self.read.problems.add(TYPE_NOT_AVAILABLE(scalar.location, type=scalar.text, nearest=similar))
+            self.read.problems.add(not_declared(scalar.text, scalar.location, similar))
         return None
 
 

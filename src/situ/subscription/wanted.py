@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from situ.catalogue import TYPE_NOT_AVAILABLE
 from situ.errors import Problem, SituError
 from situ.expr.limits import Limits
 from situ.expr.scope import Definition
@@ -21,6 +20,7 @@ from situ.subscription.model import ROOT, Subscription
 from situ.subscription.shapes import Shapes
 from situ.subscription.targets import Targets, group_of, targets_of
 from situ.types.table import Types
+from situ.types.undeclared import not_declared
 
 _SPARE_TEXTS = 1000
 _MOST_MEDIATED = 100_000
@@ -78,7 +78,7 @@ class Meaning:
         if found is None:
             event = self.types.event(type)
             if event is None:
-                raise SituError(TYPE_NOT_AVAILABLE(type=type, nearest=()))
+                raise SituError(not_declared(type))
 
             def read(where: str) -> Node:
                 return simplify(read_filter(subscription.id, event, where, self.types, self.functions, self.limits))
