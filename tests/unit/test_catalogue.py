@@ -6,8 +6,6 @@ That every code is documented is checked in ``test_docs_reference.py``, with the
 from __future__ import annotations
 
 import ast
-import importlib
-import pkgutil
 import re
 import string
 from collections import Counter
@@ -134,12 +132,3 @@ def literals(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node.value
-
-
-def test_no_two_modules_call_different_codes_by_one_name() -> None:
-    found: dict[str, str] = {}
-    for module in pkgutil.iter_modules(situ.catalogue.__path__):
-        for name, value in vars(importlib.import_module(f"situ.catalogue.{module.name}")).items():
-            if isinstance(value, Code):
-                assert found.setdefault(name, value.code) == value.code, name
-    assert len(found) > 200
