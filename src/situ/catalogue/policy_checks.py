@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from situ.catalogue.defining import define
+from situ.errors import Severity
 
 NORMAL_FORM_TOO_LARGE = define(
     "S150",
@@ -19,4 +20,153 @@ CONTRADICTORY = define(
     "These conditions cannot be met together: {clauses}.",
     "Take one of them out, or join them by `or`.",
     clauses=str,
+)
+UNKNOWN_ALIAS = define(
+    "S152",
+    "unknown alias",
+    "There is no alias `{name}` in this policy.",
+    "Did you mean {nearest}?",
+    "Aliases are given under `concepts`, as in `person {name}`.",
+    name=str,
+    nearest=tuple,
+)
+UNKNOWN_RELATIONSHIP = define(
+    "S153",
+    "unknown relationship",
+    "There is no relationship `{name}`.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    nearest=tuple,
+    remedy=str,
+)
+UNKNOWN_MEASURE = define(
+    "S154",
+    "unknown measure",
+    "There is no measure `{name}`.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    name=str,
+    nearest=tuple,
+    remedy=str,
+)
+NOT_JOINED = define(
+    "S155",
+    "relationship between other concepts",
+    "`{name}` does not join `{left}` and `{right}`.",
+    "{remedy}",
+    name=str,
+    left=str,
+    right=str,
+    remedy=str,
+)
+PARAMETER_MISSING = define(
+    "S156",
+    "relationship without its parameter",
+    "`{name}` needs to be told its {parameter}.",
+    "Write it behind the name, as in `{example}`.",
+    name=str,
+    parameter=str,
+    example=str,
+)
+PARAMETER_SUPERFLUOUS = define(
+    "S157",
+    "parameter of a relationship that takes none",
+    "`{name}` takes no parameter, but `{value}` stands behind it.",
+    "Leave it out.",
+    name=str,
+    value=str,
+)
+CONDITION_UNFIT = define(
+    "S158",
+    "condition that does not fit",
+    "`{text}` does not fit what it is about.",
+    text=str,
+)
+NEVER_HOLDS = define(
+    "S159",
+    "condition that is never true",
+    "`{text}` can never be true.",
+    "No event and no row could meet the policy: correct the values, or take the condition out.",
+    text=str,
+)
+EVENT_BASED_PROPERTY = define(
+    "S160",
+    "property that events bring",
+    "`{attribute}` of `{concept}` changes with events; properties of an alias are what sources are asked for.",
+    "Write it as a condition: `{condition}`.",
+    attribute=str,
+    concept=str,
+    condition=str,
+)
+SEVERAL_EVENT_BASED = define(
+    "S161",
+    "several event-based attributes in one relation",
+    "This reads {attributes} of `{alias}`, each of which comes with events of its own.",
+    "A relation uses one event-based attribute of an alias: write a condition for each.",
+    attributes=str,
+    alias=str,
+)
+CONSTRAINT_IN_SEQUENCE = define(
+    "S162",
+    "sequence of what does not happen",
+    "`{text}` says nothing about events, so nothing can follow it or be followed by it.",
+    "Take it out of the sequence and join it by `and`; or let a push source bring {attributes}.",
+    text=str,
+    attributes=str,
+)
+CONSTRAINT_ALONE = define(
+    "S163",
+    "condition that is connected with no event",
+    "`{text}` says nothing about events, and shares no alias with a condition that does.",
+    "Add a condition about events of {aliases}, or take this one out.",
+    text=str,
+    aliases=str,
+)
+NOTHING_TRIGGERS = define(
+    "S164",
+    "policy that nothing can trigger",
+    "Nothing can trigger this policy: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+ALIAS_TWICE = define(
+    "S165",
+    "alias given twice",
+    "The alias `{name}` is given twice, first at {first}.",
+    "An alias stands for one thing throughout a policy: choose another name.",
+    name=str,
+    first=str,
+)
+NO_RELATION = define(
+    "S166",
+    "comparison of no alias or of too many",
+    "This compares {found}.",
+    "A condition is about one alias or two, as in `A.speed > 50 [km/h]` or `distance(A, B) < 5 m`.",
+    found=str,
+)
+SAME_ALIAS = define(
+    "S167",
+    "relation of an alias to itself",
+    "`{name}` is said of `{alias}` and `{alias}` itself.",
+    "Give two aliases; they may stand for the same instance.",
+    name=str,
+    alias=str,
+)
+ALIAS_UNUSED = define(
+    "S210",
+    "alias that is not used",
+    "The alias `{name}` is given, but no condition is about it.",
+    "Take it out, or write a condition: as it is, it changes nothing.",
+    severity=Severity.WARNING,
+    name=str,
+)
+CONSUMPTION_UNUSED = define(
+    "S211",
+    "consumption without pairs of events",
+    "`consumption {mode}` changes nothing: no condition of this policy pairs two events.",
+    "Nothing to do; it may be left out.",
+    severity=Severity.OBSERVATION,
+    mode=str,
 )

@@ -32,5 +32,7 @@ def _sign(literal: Is) -> str:
     text = literal.relation.text
     if not literal.negated:
         return text
-    start, found, end = text.partition(" is ")
-    return f"{start} is not {end}" if found else f"not {text}"
+    alias, blank, said = text.partition(" ")
+    if not blank:
+        return f"not {text}"
+    return f"{alias} is not {said.removeprefix('is ')}" if said.startswith("is ") else f"{alias} not {said}"

@@ -1,0 +1,89 @@
+"""Conditions that no values can meet: what they ask of one attribute excludes each other."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from situ.expr.tree import And, Compare, In, Literal, Node, Or, Read
+
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def is_impossible(node: Node) -> bool:
+    """Whether a simplified condition is surely never true; there are impossible ones that are not recognised."""
+    match node:
+        case Literal(value=value):
+            return value is not True
+        case Or(args=args):
+            return all(is_impossible(arg) for arg in args)
+        case And(args=args):
+            return any(is_impossible(arg) for arg in args) or _exclude_each_other(args)
+        case Compare(right=Literal(value=None)):
+            return True
+        case _:
+            return False
+
+
+def _exclude_each_other(parts: Iterable[Node]) -> bool:
+    """Bounds and lists of one attribute that have no value in common."""
+    asked: dict[tuple[str, tuple[str, ...]], list[Node]] = {}
+    for part in parts:
+        if (read := _attribute(part)) is not None:
+            asked.setdefault((read.variable, read.path), []).append(part)
+    return any(len(together) > 1 and not _have_common(together) for together in asked.values())
+
+
+def _attribute(part: Node) -> Read | None:
+    match part:
+        case Compare(left=Read() as read, right=Literal()) | In(item=Read() as read):
+            return read
+        case _:
+            return None
+
+
+def _have_common(conditions: list[Node]) -> bool:
+    """Where values are listed, one of them must meet the rest; else no lower bound may be above an upper one."""
+    listed = next((values for each in conditions if (values := _listed(each)) is not None), None)
+    if listed is not None:
+        return any(all(_meets(each, value) for each in conditions) for value in listed)
+    compared = [each for each in conditions if isinstance(each, Compare)]
+    lows = [each for each in compared if each.op in (">", ">=")]
+    highs = [each for each in compared if each.op in ("<", "<=")]
+    return not any(_apart(low, high) for low in lows for high in highs)
+
+
+def _listed(condition: Node) -> tuple[Any, ...] | None:
+    match condition:
+        case In(values=values):
+            return values
+        case Compare(op="=", right=Literal(value=value)):
+            return (value,)
+        case _:
+            return None
+
+
+def _meets(condition: Node, value: Any) -> bool:
+    match condition:
+        case In(values=values):
+            return value in values
+        case Compare(op=op, right=Literal(value=other)):
+            return _TESTS[op](value, other)
+        case _:
+            return True
+
+
+def _apart(low: Compare, high: Compare) -> bool:
+    match low.right, high.right:
+        case Literal(value=bottom), Literal(value=top):
+            return bool(bottom > top or (bottom == top and (low.op, high.op) != (">=", "<=")))
+        case _:
+            return False

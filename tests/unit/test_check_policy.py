@@ -1,0 +1,264 @@
+"""Policies against the ontology and the sources: what they become, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from situ.errors import Problem, render
+from situ.expr.emit_python import compile_test
+from situ.situation.domain import Domain
+from situ.situation.leaves import leaves_of, relations_of
+from situ.situation.policy import Kind, Policy, Reach, Relation
+from situ.situation.syntax import Consumption, When
+from situ.situation.wording import clause_text
+from tests import policies
+from tests.policies import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
+
+
+@cache
+def building() -> Domain:
+    return policies.building()
+
+
+def policy(text: str) -> Policy:
+    return policies.policy(text, building())
+
+
+def only_relation(text: str) -> Relation:
+    (relation,) = relations_of(policy(text))
+    return relation
+
+
+def found(text: str) -> tuple[Problem, ...]:
+    return policies.checked(text, building())[1]
+
+
+def codes(text: str) -> list[str]:
+    return [problem.code.code for problem in found(text)]
+
+
+def shown(text: str) -> list[str]:
+    return [clause_text(clause, 5_000_000) for clause in policy(text).clauses]
+
+
+# ── what policies become ──────────────────────────────────────────────────────────────────────────
+
+
+def test_the_security_policy() -> None:
+    checked = policy(UNACCOMPANIED_GUEST)
+    assert checked.name == "unaccompanied-guest"
+    assert (checked.window, checked.hold, checked.lateness) == (5_000_000, 10_000_000, -1)
+    assert (checked.consumption, checked.when) == (Consumption.CHRONICLE, When.OPENING)
+    assert checked.text == UNACCOMPANIED_GUEST
+    assert [clause_text(clause) for clause in checked.clauses] == [
+        "A is inside R",
+        "A is not within 5 m of B or B is not inside R",
+    ]
+    inside, within, also_inside = relations_of(checked)
+    assert [each.kind for each in (inside, within, also_inside)] == [Kind.QUERY, Kind.CORRELATION, Kind.QUERY]
+    assert [(each.alias, each.attributes, each.event) for each in inside.sides] == [
+        ("A", ("position",), "position"),
+        ("R", ("area",), ""),
+    ]
+    coordinates = (("position", "x"), ("position", "y"))
+    assert within.reach == Reach(left=coordinates, right=coordinates, distance=5.0)
+    assert inside.reach is None
+    guest = checked.alias("A").constraint
+    assert guest is not None
+    assert compile_test(guest, ("it",)).call({"id": "1", "status": "guest"}) is True
+    assert compile_test(guest, ("it",)).call({"id": "1"}) is not True
+
+
+def test_the_logistics_policy() -> None:
+    checked = policies.policy(DANGEROUS_GOODS, policies.logistics())
+    assert [each.kind for each in relations_of(checked)] == [
+        Kind.CONSTRAINT,
+        Kind.CONSTRAINT,
+        Kind.CORRELATION,
+        Kind.CONSTRAINT,
+    ]
+    assert checked.consumption is Consumption.ALL
+    assert not any(each.reach for each in relations_of(checked))  # on the globe there is no grid
+
+
+def test_tests_read_the_instances_of_both_sides() -> None:
+    inside = only_relation(conditions("A is inside R", concepts="person A\nroom R"))
+    test = compile_test(inside.test, ("left", "right")).call
+    room = {"id": "r", "area": {"x1": 0.0, "y1": 0.0, "x2": 2.0, "y2": 2.0}}
+    assert test({"id": "1", "position": {"x": 1.0, "y": 1.0}}, room) is True
+    assert test({"id": "1", "position": {"x": 3.0, "y": 1.0}}, room) is False
+
+
+def test_units_are_those_of_the_attributes() -> None:
+    near = only_relation(conditions("A is within 500 cm of B", concepts="person A\nperson B"))
+    assert near.reach is not None
+    assert near.reach.distance == 5.0
+    fast = only_relation(conditions("A.speed > 36 [km/h]", concepts="person A"))
+    test = compile_test(fast.test, ("left",)).call
+    assert (test({"speed": 11.0}), test({"speed": 9.0})) == (True, False)
+    assert (fast.kind, fast.right, fast.left.event) == (Kind.QUERY, None, "speed")
+
+
+@pytest.mark.parametrize("written", ["A is within 5 m of B", "B is within 5 m of A"])
+def test_symmetric_relationships_stand_in_the_order_of_the_concepts(written: str) -> None:
+    relation = only_relation(conditions(written, concepts="person A\nperson B"))
+    assert relation.text == "A is within 5 m of B"
+    assert relation.aliases == ("A", "B")
+
+
+@pytest.mark.parametrize("written", ["A is near 5 m of M", "M is near 5 m of A"])
+def test_symmetric_relationships_of_different_concepts_stand_as_declared(written: str) -> None:
+    relation = only_relation(conditions(written, concepts="robot M\nperson A"))
+    assert relation.aliases == ("A", "M")
+    assert relation.reach is not None
+
+
+def test_equal_relations_are_one_however_they_are_written() -> None:
+    text = conditions("A within 5 m of B or A is inside R", "B is not within 5 m A or B is inside R")
+    assert [each.text for each in relations_of(policy(text))] == [
+        "A within 5 m of B",
+        "A is inside R",
+        "B is inside R",
+    ]
+    assert shown(text)[1] == "A not within 5 m of B or B is inside R"
+
+
+def test_more_special_concepts_have_the_relationships_of_more_general_ones() -> None:
+    relation = only_relation(conditions("A is within 5 m of V", concepts="person A\nvisitor V"))
+    assert relation.kind is Kind.QUERY  # events bring the position of persons; who is a visitor they do not know
+    assert relation.right is not None
+    assert (relation.left.event, relation.right.event) == ("position", "")
+
+
+def test_events_about_members_are_events_about_the_group() -> None:
+    group = only_relation(conditions("M is close 5 m of N", concepts="mobile M\nmobile N"))
+    assert group.kind is Kind.CORRELATION
+
+
+def test_measures_and_comparisons() -> None:
+    relation = only_relation(conditions("distance(B, A) <= 3 m", concepts="person A\nperson B"))
+    assert relation.aliases == ("A", "B")
+    assert relation.reach == Reach(
+        left=(("position", "x"), ("position", "y")), right=(("position", "x"), ("position", "y")), distance=3.0
+    )
+    assert only_relation(conditions("3 m > distance(A, B)", concepts="person A\nperson B")).reach is not None
+    assert only_relation(conditions("distance(A, B) > 3 m", concepts="person A\nperson B")).reach is None
+    own = only_relation(conditions("A.speed >= 1 [m/s]", concepts="person A"))
+    assert (own.text, own.aliases) == ("A.speed >= 1 [m/s]", ("A",))
+
+
+def test_windows_of_sequences_are_their_own_or_that_of_the_policy() -> None:
+    text = conditions(
+        "A is inside R followed-by within 1 min B is inside R",
+        "A is inside R followed-by B is not inside R",
+        options="window 7 s\nhold 20 s\nlateness 1 s\nconsumption all",
+    )
+    checked = policy(text)
+    assert [clause[0].within for clause in checked.clauses] == [60_000_000, 7_000_000]  # type: ignore[union-attr]
+    assert (checked.window, checked.hold, checked.lateness) == (7_000_000, 20_000_000, 1_000_000)
+    assert codes(text) == ["S211"]
+
+
+def test_leaves_are_made_of_it() -> None:
+    checked = policy(UNACCOMPANIED_GUEST)
+    leaves = {leaf for relation in relations_of(checked) for leaf in leaves_of(checked, relation)}
+    assert len(leaves) == 4
+    assert all(leaf.concept == "person" and leaf.attribute == "position" for leaf in leaves)
+
+
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────
+
+PAIR = "person A\nperson B\nroom R"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("S121", conditions("A is inside R", concepts="persn A\nroom R")),
+        ("S122", conditions("A is inside R", concepts="person A (staus = 'guest')\nroom R")),
+        ("S122", conditions("A.sped > 3 [m/s]", concepts="person A")),
+        ("S152", conditions("A is inside R", "A is within 5 m of C")),
+        ("S152", conditions("C.speed > 3 [m/s]", "A is inside R")),
+        ("S153", conditions("A is insied R")),
+        ("S154", conditions("distnce(A, B) < 5 m")),
+        ("S154", conditions("weight(A, B) < 5 m")),
+        ("S155", conditions("A is within 5 m of R")),
+        ("S155", conditions("R is inside A")),
+        ("S155", conditions("distance(A, R) < 5 m")),
+        ("S155", conditions("gap(M, A) < 5 m", concepts="person A\nrobot M")),
+        ("S156", conditions("A is within B")),
+        ("S157", conditions("A is inside 5 m R")),
+        ("S158", conditions("A is within 5 s of B")),
+        ("S158", conditions("A.speed > 'fast'")),
+        ("S158", conditions("distance(A, B) < 5 kg")),
+        ("S158", conditions("A is inside R", concepts="person A (status = 5)\nroom R")),
+        ("S159", conditions("A is inside R", concepts="person A (status = 'guest', status = 'employee')\nroom R")),
+        (
+            "S159",
+            conditions(
+                "A is inside R", concepts="person A (status in ('a', 'b'), status != 'a', status != 'b')\nroom R"
+            ),
+        ),
+        ("S159", conditions("A is inside R", concepts="person A\nroom R (floor > '5', floor < '3')")),
+        ("S160", conditions("A is inside R", concepts="person A (speed > 3 [m/s])\nroom R")),
+        ("S161", conditions("A.speed > A.pace")),
+        ("S162", conditions("A is inside R followed-by A.status = 'guest'")),
+        ("S163", conditions("A.speed > 3 [m/s]", "D leads R", concepts="person A\ndoor D\nroom R")),
+        ("S164", conditions("A visits B")),
+        ("S164", conditions("A is not inside R")),
+        ("S164", conditions("A is not inside R followed-by B is not inside R")),
+        ("S164", conditions("A is inside R or A is not inside R")),
+        ("S165", conditions("A is inside R", concepts="person A\nperson A\nroom R")),
+        ("S166", conditions("5 m < 6 m", "A is inside R")),
+        ("S166", conditions("distance(A, B) < distance(B, C)", concepts="person A\nperson B\nperson C")),
+        ("S167", conditions("A is within 5 m of A")),
+        ("S167", conditions("distance(A, A) < 5 m")),
+        ("S150", conditions(" or ".join(f"A is within {n} m of B and B is within {n} cm of A" for n in range(1, 20)))),
+        ("S151", conditions("A is inside R", "A is not inside R")),
+        ("S210", conditions("A is inside R")),
+        ("S211", conditions("A is inside R", concepts="person A\nroom R", options="consumption recent")),
+    ],
+)
+def test_problems(code: str, text: str) -> None:
+    assert code in codes(text)
+
+
+def message(text: str, code: str) -> str:
+    return next(render(problem) for problem in found(text) if problem.code.code == code)
+
+
+def test_all_problems_come_at_once_each_at_its_place() -> None:
+    text = """policy many
+concepts
+  persn A
+  person B (staus = 'guest', speed > 3 [m/s])
+  room R
+conditions
+  A is inside R
+  B is insied R or C is inside R
+  B is within 5 s of B
+  B is inside R followed-by B.status = 'x'
+actions
+  raise alarm
+"""
+    places = [(problem.code.code, problem.location.line, problem.location.column) for problem in found(text)]
+    assert places == [
+        ("S121", 3, 3),
+        ("S122", 4, 13),
+        ("S160", 4, 30),
+        ("S153", 8, 8),
+        ("S152", 8, 20),
+        ("S167", 9, 22),
+    ]
+
+
+def test_problems_inside_values_point_into_them() -> None:
+    assert message(conditions("A is within 5 s of B"), "S158") == (
+        "p.dpl:7:15: error S158: `A is within 5 s of B` does not fit what it is about.\n"
+        "  |   A is within 5 s of B\n"
+        "  |               ^^^\n"
+        "  because X104: `distance` of `within`: a value in s and one in m do not go together.\n"
+        "  hint: They measure different things; compare values of one dimension."
+    )
