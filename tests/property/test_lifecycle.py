@@ -1,0 +1,108 @@
+"""However events and detections are portioned, watermarks and situations come out the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from situ.situation.detection import Cause, Detection
+from situ.situation.lifecycle import Open, Transition, open_as_json, open_from_json, step
+from situ.situation.watermark import Patience, Seen, merged, seen_of, watermark
+
+times = st.integers(min_value=-50, max_value=50)
+detections = st.lists(
+    st.builds(
+        lambda time, identity, cause: Detection(
+            policy="p", bindings=(("A", identity),), causes=(Cause("s", cause),), time=time, activation=time
+        ),
+        times,
+        st.sampled_from("123"),
+        st.text("xyz", min_size=1, max_size=3),
+    ),
+    unique_by=lambda each: each.id,
+)
+
+
+@given(detections, st.lists(times), st.integers(min_value=0, max_value=20))
+def test_portions_of_detections_do_not_matter(found: list[Detection], stops: list[int], hold: int) -> None:
+    _, expected = step({}, found, 1_000, hold)
+    state: Open = {}
+    told: list[Transition] = []
+    before = -1_000
+    for stop in [*sorted(stops), 1_000]:
+        state, transitions = step(state, [each for each in found if before <= each.time < stop], stop, hold)
+        assert all(transition.time < stop for transition in transitions)
+        assert all(each.last + hold >= stop for each in state.values())
+        state = open_from_json(json.loads(json.dumps(open_as_json(state))))
+        told += transitions
+        before = stop
+    assert told == expected
+    assert state == {}
+    assert len({each.id for each in told}) == len(told)
+
+
+@given(detections, st.integers(min_value=0, max_value=20))
+def test_situations_of_one_binding_are_apart_and_hold_every_detection(found: list[Detection], hold: int) -> None:
+    _, told = step({}, found, 1_000, hold)
+    closed = [each for each in told if each.stage == "closed"]
+    assert sum(each.situation.detections for each in closed) == len(found)
+    for identity in "123":
+        mine = [each for each in closed if each.situation.bindings == (("A", identity),)]
+        assert all(one.end < other.situation.start for one, other in itertools.pairwise(mine))
+
+
+events = st.lists(st.tuples(st.sampled_from("ab"), times, times))
+patience = st.builds(
+    Patience, lateness=st.integers(min_value=0, max_value=9), idle=st.integers(min_value=0, max_value=30)
+)
+
+
+def seen(some: list[tuple[str, int, int]]) -> dict[str, Seen]:
+    found = {
+        source: seen_of(
+            np.array([time for each, time, _ in some if each == source]),
+            np.array([received for each, _, received in some if each == source]),
+        )
+        for source in "ab"
+    }
+    return {source: each for source, each in found.items() if each is not None}
+
+
+@given(events, st.integers(min_value=1, max_value=5), st.randoms(use_true_random=False))
+def test_portions_of_events_do_not_matter(some: list[tuple[str, int, int]], size: int, dice: random.Random) -> None:
+    portions = [some[start : start + size] for start in range(0, len(some), size)]
+    dice.shuffle(portions)
+    assert merged(*map(seen, portions)) == seen(some)
+
+
+@given(events, st.fixed_dictionaries({"a": patience, "b": patience}), st.lists(times, min_size=1))
+def test_it_is_never_beyond_what_sources_that_are_waited_for_may_send(
+    some: list[tuple[str, int, int]], sources: dict[str, Patience], clocks: list[int]
+) -> None:
+    sent = seen(some)
+    reached = None
+    for clock in sorted(clocks):
+        now = watermark(sent, sources, clock)
+        settled = watermark(sent, sources, clock, reached)
+        for source, each in sent.items():
+            if now is not None and clock - each.heard <= sources[source].idle:
+                assert now <= each.time - sources[source].lateness
+        assert reached is None or (settled is not None and settled >= reached)
+        reached = settled
+
+
+@given(patience, times, st.integers(min_value=0, max_value=5))
+def test_after_silence_everything_is_settled_in_bounded_time(source: Patience, time: int, delay: int) -> None:
+    """What is absent until some instant is reported lateness and idle time after it, if events came in time."""
+    delay = min(delay, source.lateness)
+    sent = {"a": Seen(time, time + delay, time + delay)}
+    absent_until = time + 100
+    clock = absent_until + source.lateness + source.idle + 1
+    settled = watermark(sent, {"a": source}, clock)
+    assert settled is not None
+    assert settled > absent_until

@@ -1,0 +1,73 @@
+"""How far event time is settled."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from situ.situation.watermark import Patience, Seen, merged, seen_as_json, seen_from_json, seen_of, watermark
+
+SOURCES = {"a": Patience(lateness=2, idle=10), "b": Patience(lateness=3, idle=10)}
+
+
+def seen(*events: tuple[int, int]) -> Seen:
+    found = seen_of(np.array([time for time, _ in events]), np.array([received for _, received in events]))
+    assert found is not None
+    return found
+
+
+def test_nothing_is_settled_before_the_first_event() -> None:
+    assert watermark({}, SOURCES, 1000) is None
+    assert watermark({"other": seen((1, 1))}, SOURCES, 1000) is None
+    assert seen_of(np.array([], dtype=np.int64), np.array([], dtype=np.int64)) is None
+
+
+def test_the_source_that_is_least_far_counts() -> None:
+    assert watermark({"a": seen((100, 101), (90, 102)), "b": seen((95, 102))}, SOURCES, 102) == 92
+    assert watermark({"a": seen((100, 101)), "b": seen((120, 121))}, SOURCES, 121 - 15) == 98
+
+
+def test_a_source_that_never_sent_anything_holds_nothing_back() -> None:
+    assert watermark({"a": seen((100, 101))}, SOURCES, 102) == 98
+
+
+@pytest.mark.parametrize(("clock", "expected"), [(110, 50), (111, 100)])
+def test_a_silent_source_holds_nothing_back(clock: int, expected: int) -> None:
+    assert watermark({"a": seen((102, 103)), "b": seen((53, 100))}, SOURCES, clock) == expected
+
+
+def test_in_silence_it_follows_the_clock() -> None:
+    sent = {"a": seen((100, 101))}
+    assert [watermark(sent, SOURCES, clock) for clock in (111, 112, 113, 200)] == [98, 110, 111, 198]
+    both = {"a": seen((100, 101)), "b": seen((99, 101))}
+    assert watermark(both, SOURCES, 200) == 197
+
+
+def test_in_silence_events_of_the_past_go_on_from_where_they_are() -> None:
+    """Events of an hour ago that stop are not followed by an hour that passes at once."""
+    sent = {"a": seen((1_000, 5_000))}
+    assert watermark(sent, SOURCES, 5_010) == 998
+    assert watermark(sent, SOURCES, 5_011) == 5_011 - 2 - (4_000 - 2 - 10)
+    assert watermark(sent, SOURCES, 5_111) == 5_111 - 2 - (4_000 - 2 - 10)
+
+
+def test_an_event_is_never_later_than_it_was_received() -> None:
+    assert watermark({"a": seen((9_999, 100))}, SOURCES, 100) == 98
+
+
+def test_it_never_goes_back() -> None:
+    sent = {"a": seen((100, 101))}
+    assert watermark(sent, SOURCES, 200) == 198
+    back = merged(sent, {"a": seen((150, 201))})
+    assert watermark(back, SOURCES, 201) == 148
+    assert watermark(back, SOURCES, 201, reached=198) == 198
+    assert watermark({}, SOURCES, 201, reached=198) == 198
+
+
+def test_what_is_stored_is_what_was() -> None:
+    sent = {"b": seen((100, 101)), "a": seen((99, 101))}
+    assert seen_from_json(json.loads(json.dumps(seen_as_json(sent)))) == sent
+    with pytest.raises(ValueError, match="version 1 of their form, this is None"):
+        seen_from_json({})
