@@ -18,6 +18,7 @@ from situ.catalogue.envelope import *
 from situ.catalogue.expressions import *
 from situ.catalogue.ontology import *
 from situ.catalogue.overlay import *
+from situ.catalogue.policies import *
 from situ.catalogue.policy_checks import *
 from situ.catalogue.project import *
 from situ.catalogue.registry import *
