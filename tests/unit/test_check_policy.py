@@ -13,17 +13,17 @@ from situ.situation.leaves import leaves_of, relations_of
 from situ.situation.policy import Kind, Policy, Reach, Relation
 from situ.situation.syntax import Consumption, When
 from situ.situation.wording import clause_text
-from tests import policies
-from tests.policies import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
+from tests import domains
+from tests.domains import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
 
 
 @cache
 def building() -> Domain:
-    return policies.building()
+    return domains.building()
 
 
 def policy(text: str) -> Policy:
-    return policies.policy(text, building())
+    return domains.policy(text, building())
 
 
 def only_relation(text: str) -> Relation:
@@ -32,7 +32,7 @@ def only_relation(text: str) -> Relation:
 
 
 def found(text: str) -> tuple[Problem, ...]:
-    return policies.checked(text, building())[1]
+    return domains.checked(text, building())[1]
 
 
 def codes(text: str) -> list[str]:
@@ -72,15 +72,14 @@ def test_the_security_policy() -> None:
 
 
 def test_the_logistics_policy() -> None:
-    checked = policies.policy(DANGEROUS_GOODS, policies.logistics())
+    checked = domains.policy(DANGEROUS_GOODS, domains.logistics())
     assert [each.kind for each in relations_of(checked)] == [
-        Kind.CONSTRAINT,
-        Kind.CONSTRAINT,
+        Kind.QUERY,
+        Kind.QUERY,
         Kind.CORRELATION,
-        Kind.CONSTRAINT,
     ]
     assert checked.consumption is Consumption.ALL
-    assert not any(each.reach for each in relations_of(checked))  # on the globe there is no grid
+    assert not any(each.reach for each in relations_of(checked))  # what is compared with is no constant
 
 
 def test_tests_read_the_instances_of_both_sides() -> None:
@@ -262,3 +261,23 @@ def test_problems_inside_values_point_into_them() -> None:
         "  because X104: `distance` of `within`: a value in s and one in m do not go together.\n"
         "  hint: They measure different things; compare values of one dimension."
     )
+
+
+def test_what_would_have_to_be_event_based_is_named() -> None:
+    text = conditions("V is inside R", concepts="visitor V\nroom R")
+    (problem,) = found(text)
+    assert problem.message == (
+        "Nothing can trigger this policy: no condition that is not negated has an event-based attribute."
+    )
+    assert problem.hint == (
+        "A push source would have to feed `visitor.position` or `room.area`. "
+        "Events bring `person.position`, but not every person is a visitor."
+    )
+
+
+def test_remedies_can_be_taken_as_they_are() -> None:
+    assert "as in `A is within 5 m of B`" in message(conditions("A is within B"), "S156")
+    assert "`A.speed > 3 [m/s]`" in message(
+        conditions("A is inside R", concepts="person A (speed > 3 [m/s])\nroom R"), "S160"
+    )
+    assert "It joins `person` and `person`." in message(conditions("A is within 5 m of R"), "S155")

@@ -23,6 +23,7 @@ from situ.catalogue import (
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.situation import resolved, syntax
 from situ.situation.check_relations import Relations
+from situ.situation.concepts import IDENTITY
 from situ.situation.domain import Domain
 from situ.situation.normal_form import normal_form
 from situ.situation.ontology import Concept
@@ -172,7 +173,7 @@ class _Checking:
             for side in relation.sides:
                 concept = self.concepts[side.alias]
                 assert concept is not None  # there is a relation
-                for attribute in side.attributes:
+                for attribute in (each for each in side.attributes if each != IDENTITY):
                     wanted.setdefault(f"`{concept.name}.{attribute}`")
                     if above := self.domain.more_general(concept, attribute):
                         general.setdefault(

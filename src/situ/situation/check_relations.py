@@ -38,6 +38,7 @@ from situ.situation.policy import IT, LEFT, RIGHT, Relation, Side
 from situ.situation.print import print_condition, print_property
 from situ.situation.reach import reach_of
 from situ.types.model import BOOLEAN
+from situ.units import Unit
 
 _TEST = "_test"
 """Under which name a relationship stands in the scope of its own condition; measures have a number behind it."""
@@ -147,8 +148,7 @@ class Relations:
     def _check_parameter(self, relationship: Relationship, written: syntax.Relation) -> bool:
         name, given, wanted = relationship.name, written.parameter, relationship.parameter
         if given is None and wanted is not None:
-            unit = f" [{wanted.unit}]" if wanted.unit.factors else ""
-            example = print_condition(replace(written, parameter=syntax.Value(f"5{unit}")))
+            example = print_condition(replace(written, parameter=_example(wanted.unit), says_of=True))
             place = written.relationship.location
             self.problems.add(PARAMETER_MISSING(place, name=name, parameter=wanted.name, example=example))
             return False
@@ -331,6 +331,12 @@ def _read(variable: str, end: End) -> str:
 
 def _quoted(name: str) -> str:
     return f"`{name}`"
+
+
+def _example(unit: Unit) -> syntax.Value:
+    name = str(unit)
+    shown = name if name.isalpha() else f"[{name}]" if name else ""
+    return syntax.Value(f"5 {shown}".strip())
 
 
 def _ends(candidates: Sequence[Relationship] | Sequence[Measure]) -> str:
