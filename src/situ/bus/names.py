@@ -74,12 +74,17 @@ class Names:
         return f"DEAD_{self.zone}"
 
     @property
-    def streams(self) -> tuple[str, str, str, str]:
-        return (self.in_stream, self.root_stream, self.out_stream, self.dead_stream)
+    def late_stream(self) -> str:
+        """Events that came after what they could have been part of was decided."""
+        return f"LATE_{self.zone}"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return (self.in_stream, self.root_stream, self.out_stream, self.dead_stream, self.late_stream)
 
     def subjects_of(self, stream: str) -> str:
         """The subjects whose messages the stream stores."""
-        part = dict(zip(self.streams, ("raw", "root", "out", "dead"), strict=True))[stream]
+        part = dict(zip(self.streams, ("raw", "root", "out", "dead", "late"), strict=True))[stream]
         return f"situ.{self.zone}.{part}.>"
 
     # ── subjects ──
@@ -102,6 +107,9 @@ class Names:
 
     def dead(self, client: str = MIXED) -> str:
         return f"situ.{self.zone}.dead.{client or MIXED}"
+
+    def late(self, type: str = "") -> str:
+        return f"situ.{self.zone}.late.{type_token(type) if type else '>'}"
 
     def group_of(self, subject: str) -> str:
         """The group of a subject that :meth:`out` wrote."""

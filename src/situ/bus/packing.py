@@ -16,6 +16,7 @@ from situ.event.message import (
     GENERATION,
     ID,
     KEY,
+    POLICIES,
     RECEIVED,
     EventKey,
     Message,
@@ -56,6 +57,12 @@ def pack_dead(names: Names, bad: Bad, line: bytes) -> Message:
     id = f"dead+{bad.key}" if bad.stage != OUTBOUND else f"dead+{bad.key}+{bad.context.partition('@')[0]}"
     headers = {CLIENT: bad.client, COUNT: "1", ID: id}
     return Message(subject=names.dead(bad.client), headers=headers, body=join_lines([line]))
+
+
+def pack_late(names: Names, row: Row, line: bytes, policies: Sequence[str]) -> Message:
+    """An event that came too late for these policies."""
+    headers = {CLIENT: row.client, COUNT: "1", ID: f"late+{row.key}", POLICIES: ",".join(policies)}
+    return Message(subject=names.late(row.type), headers=headers, body=join_lines([line]))
 
 
 def pack_group(names: Names, group: str, first: Row, lines: Sequence[bytes]) -> Message:

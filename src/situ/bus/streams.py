@@ -61,6 +61,7 @@ def configurations(names: Names, settings: Settings) -> tuple[dict[str, Any], ..
         stream(names.root_stream, log.age, log.size),
         stream(names.out_stream, groups.age, groups.size, retention="interest"),
         stream(names.dead_stream, log.dead.age, log.dead.size),
+        stream(names.late_stream, log.dead.age, log.dead.size),
         *(_bucket(f"KV_{bucket}", [f"$KV.{bucket}.>"], _HISTORY) for bucket in names.buckets),
         *(_bucket(f"OBJ_{store}", [f"$O.{store}.C.>", f"$O.{store}.M.>"], -1) for store in names.object_stores),
     )

@@ -22,6 +22,7 @@ from situ.cli.exits import Exit, Stop, exit_of
 from situ.cli.fmt import fmt
 from situ.cli.get import get
 from situ.cli.groups import group
+from situ.cli.late import late
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
 from situ.cli.publish import publish
@@ -75,6 +76,7 @@ app.command()(subscribe)
 app.command()(replay)
 app.command()(transform)
 app.add_typer(dead_letters.app)
+app.command()(late)
 app.command()(apply)
 app.command()(get)
 app.command("add")(add)

@@ -1,0 +1,41 @@
+"""Late events for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from situ.cli.output import visible
+from situ.cli.show_problems import count
+from situ.event.instants import print_instant
+from situ.quantities import format_duration
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from situ.cli.late_events import Late
+
+
+def show_late(events: Sequence[Late]) -> Iterator[RenderableType]:
+    if not events:
+        yield Text("No event came too late.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in ("time", "came", "type", "source", "too late for"):
+        table.add_column(title, no_wrap=title != "too late for")
+    for each in events:
+        behind = timedelta(microseconds=max(each.row.recv - each.row.time, 0))
+        table.add_row(
+            Text(print_instant(each.row.time), "dim"),
+            f"{format_duration(behind)} later",
+            each.row.type,
+            visible(each.row.source),
+            ", ".join(each.policies),
+        )
+    yield table
+    yield Text()
+    yield Text(count(len(events), "late event"))
