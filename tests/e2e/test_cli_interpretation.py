@@ -507,7 +507,7 @@ def test_what_cannot_be_transformed_is_said_with_code_and_path_and_spoils_no_oth
 @pytest.mark.parametrize(
     ("arguments", "data", "said"),
     [
-        (["--from", "us"], {**EVENT, "data": US}, "-:1:1: error INT710: Events of type `Update` have no way"),
+        (["--from", "us"], {**EVENT, "data": US}, "-:1:1: error INT701: There is no event type `Update` that leads"),
         (["--from", "camera", "--type", "Badge"], {"person": "p", "badge": "t9"}, "-:1:1: error INT705: "),
         (["--to", "uss"], EVENT, "error INT501: The context `uss` cannot be used here"),
         ([], UPDATE, "as in `situ transform --type Sighting …`"),

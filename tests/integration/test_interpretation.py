@@ -211,7 +211,7 @@ def test_what_has_no_way_into_root_is_a_dead_letter(tmp_path: Path) -> None:
             receipt = await desk.publish_event("Sighting", person="p", spot={"x": 1.0, "y": 1.0}, third=1.0)
             with pytest.raises(SituError) as refused:
                 await receipt.stored
-            assert refused.value.code == "INT710"
+            assert refused.value.code == "INT701"
 
     run(tmp_path, work)
 

@@ -157,19 +157,13 @@ SCHEMA_NOT_CHECKED = define(
 UNKNOWN_EVENT_TYPE = define(
     "INT701",
     "unknown event type",
-    "There is no event type `{type}`.",
+    "There is no event type `{type}`{where}.",
     "Did you mean {nearest}?",
-    "Declare it under `events:` in a file of types/.",
+    "{remedy}",
     type=str,
+    where=str,
     nearest=tuple,
-)
-NO_WAY_IN = define(
-    "INT710",
-    "event type not available in a context",
-    "Events of type `{type}` have no way from the context `{context}` into root.",
-    "Give the context a mapping `in: {type} -> …`, or publish a type that has one.",
-    type=str,
-    context=str,
+    remedy=str,
 )
 NOT_EXECUTED = define(
     "INT711",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from situ.catalogue import NO_WAY, UNKNOWN_CONTEXT, UNKNOWN_EVENT_TYPE
+from situ.catalogue import NO_WAY, UNKNOWN_CONTEXT
 from situ.cli.exits import Exit, Stop
 from situ.cli.opened import open_project
 from situ.errors import Location, Problem, Problems, nearest
 from situ.interpretation.check_rules import check_rules
 from situ.interpretation.model import ROOT, Context, Direction
 from situ.interpretation.transformation import transformations
+from situ.types.undeclared import unknown_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ class Ways:
         """Why there is no way for this event type."""
         known = self.context.types_of(self.direction).events
         if type not in known:
-            return UNKNOWN_EVENT_TYPE(type=type, nearest=nearest(type, sorted(known)))
+            return unknown_event(type, nearest(type, sorted(known)))
         said = (each for each in self.problems if each.code is NO_WAY and each.values["type"] == type)
         return next(said)
 

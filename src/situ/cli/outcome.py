@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from situ.catalogue import OTHER_EVENT, UNKNOWN_EVENT_TYPE
+from situ.catalogue import OTHER_EVENT
 from situ.errors import Location, SituError, nearest
 from situ.event import Event, decode_event
 from situ.event.strict_json import LIMITS, read_json, to_text
@@ -24,6 +24,7 @@ from situ.types.decode import decode
 from situ.types.encode import encode
 from situ.types.model import Struct, is_subtype
 from situ.types.table import Types
+from situ.types.undeclared import unknown_event
 
 _MADE_UP = "sample"
 
@@ -131,7 +132,7 @@ def _type_of(event: Event, wanted: Struct, types: Types) -> Struct:
     found = types.event(event.type)
     if found is None:
         known = sorted(types.events)
-        raise SituError(UNKNOWN_EVENT_TYPE(type=event.type, nearest=nearest(event.type, known)))
+        raise SituError(unknown_event(event.type, nearest(event.type, known)))
     if not is_subtype(found, wanted):
         fitting = tuple(str(type) for type in types.subtypes(wanted))
         raise SituError(OTHER_EVENT(found=event.type, wanted=wanted.name, fitting=fitting[:5]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from situ.catalogue import NO_WAY_IN, NOT_EXECUTED
+from situ.catalogue import NOT_EXECUTED
 from situ.cli.in_context import Ways
 from situ.cli.looked_up import LookedUp
 from situ.cli.opened import Opened
@@ -23,6 +23,7 @@ from situ.interpretation.convert import Converter
 from situ.interpretation.model import ROOT, Context, Direction
 from situ.types.decode import Extra, decoder
 from situ.types.encode import encode
+from situ.types.undeclared import no_way_in
 
 Problems = tuple[Problem, ...]
 
@@ -94,7 +95,7 @@ class Passage:
 
     def _missing(self, ways: Ways, type: str) -> Problem:
         if ways.direction is Direction.IN and ways.reason(type):
-            return NO_WAY_IN(type=type, context=ways.context.id)
+            return no_way_in(type, ways.context.id)
         return ways.missing(type)
 
 

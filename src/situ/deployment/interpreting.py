@@ -17,7 +17,6 @@ import msgspec
 from situ.catalogue import (
     AFTER_TRANSFORMATION,
     NEVER_TRUE,
-    NO_WAY_IN,
     NOT_EXECUTED,
     UNKNOWN_EVENT_CONTEXT,
     WILL_NOT_BE_EXECUTED,
@@ -52,6 +51,7 @@ from situ.subscription.reading import read_envelope
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 from situ.types.reserved import RESERVED_EVENTS
+from situ.types.undeclared import no_way_in
 
 STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -237,7 +237,7 @@ class Interpretation:
             if way is None:
                 if self.contexts.get(row.context) is None:
                     return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
-                return _bad(row, [NO_WAY_IN(type=row.type, context=row.context)])
+                return _bad(row, [no_way_in(row.type, row.context)])
             target = way.transformation.target.name
             found = ways[row.type] = (way, target, self._keeps(row.context, row.type))
         way, target, keeps = found

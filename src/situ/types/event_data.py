@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from situ.catalogue import UNKNOWN_EVENT_TYPE
 from situ.types.decode import Decoded, Decoder, Extra, decoder
 from situ.types.encode import Encoder, encoder
 from situ.types.lookup import Suggestions
 from situ.types.model import Struct
 from situ.types.table import Types
+from situ.types.undeclared import unknown_event
 
 
 class EventData:
@@ -48,4 +48,4 @@ class EventData:
     def _unknown(self, type: str) -> Decoded:
         shown = type[:100] if type.isprintable() else "…"
         similar = self._suggestions.near(shown, self._types.events)
-        return Decoded(None, (UNKNOWN_EVENT_TYPE(type=shown, nearest=similar),))
+        return Decoded(None, (unknown_event(shown, similar),))
