@@ -90,7 +90,7 @@ RELATIONSHIP_AMBIGUOUS = define(
     right=str,
     first=str,
 )
-PARAMETER_UNFIT = define(
+UNFIT_FOR_FUNCTION = define(
     "S129",
     "parameter that does not go with its function",
     "`{name}` cannot be declared so: {reason}.",

@@ -12,9 +12,9 @@ from itertools import combinations_with_replacement, product
 from situ.catalogue import (
     BAD_ENDS,
     MEASURE_UNFIT,
-    PARAMETER_UNFIT,
     RELATIONSHIP_AMBIGUOUS,
     RELATIONSHIP_UNFIT,
+    UNFIT_FOR_FUNCTION,
     UNKNOWN_CONCEPT,
     UNKNOWN_CONCEPT_ATTRIBUTE,
     UNKNOWN_RELATIONSHIP_FUNCTION,
@@ -222,7 +222,7 @@ class Relating:
         if not ATTRIBUTE_NAME.fullmatch(name.text) or name.text.upper() in KEYWORDS or name.text in (LEFT, RIGHT):
             reason = f"`{name.text}` cannot be the name of a parameter"
             remedy = "Use letters, digits and `_`, and no word such as `left`, `right` or `and`."
-            self._problems.add(PARAMETER_UNFIT(name.location, name=text.name, reason=reason, remedy=remedy))
+            self._problems.add(UNFIT_FOR_FUNCTION(name.location, name=text.name, reason=reason, remedy=remedy))
             return None
         return None if unit is None else Parameter(name=name.text, unit=unit)
 
@@ -321,7 +321,7 @@ class Relating:
         else:
             reason = f"`{function}` takes a third argument beside the two values"
             remedy = "Say what policies give it, as in `parameter: {name: distance, unit: m}`."
-        self._problems.add(PARAMETER_UNFIT(text.function.location, name=text.name, reason=reason, remedy=remedy))
+        self._problems.add(UNFIT_FOR_FUNCTION(text.function.location, name=text.name, reason=reason, remedy=remedy))
 
     def _same(self, one: Relationship, other: Relationship) -> bool:
         """Whether there are two concepts for which both could be meant."""
