@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -39,7 +40,6 @@ from situ.expr.scope import Definition
 from situ.expr.tree import Node
 from situ.interpretation.contexts import Contexts
 from situ.interpretation.convert import Converter
-from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.mediation import decided_later, mediate
 from situ.interpretation.model import ROOT, Context, Direction, Missing, State, former_root
 from situ.interpretation.rows import Find, with_rows
@@ -173,14 +173,18 @@ class Interpretation:
 
     # ── into root ──
 
-    def decode(self, body: bytes, origin: Origin) -> list[Row | Bad]:
-        """The events of a message, each of a type that its context has or with the reasons why it is none."""
+    def decode(self, body: bytes, origin: Origin, *, bare: bool = False) -> list[Row | Bad]:
+        """The events of a message, each of a type that its context has or with the reasons why it is none.
+
+        ``bare``: they go on to :meth:`into_root` next. Until then those have no text that need none for that.
+        """
         intake = self._intakes.get(origin.context)
         if intake is None:
             context = self.contexts.get(origin.context) or self.contexts.root
             intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size)
             self._intakes[origin.context] = intake
-        rows = intake.decode(body, origin)
+        needless = partial(self._needs_no_text, origin.context) if bare and origin.context != ROOT else None
+        rows = intake.decode(body, origin, needless)
         if origin.context == ROOT or self.knows(origin.context):
             return rows
         unknown = errors_of([UNKNOWN_EVENT_CONTEXT(context=origin.context)])
@@ -201,36 +205,48 @@ class Interpretation:
             return self._all_into_root(rows)
 
     def _all_into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
-        ways: dict[str, tuple[Converter, str, bool]] = {}
-        result: list[Row | Bad] = []
-        type_, plan, target = "", None, ""
+        by_type: dict[str, list[Row]] = {}
         for row in rows:
-            if not isinstance(row, Row):
-                result.append(row)
-                continue
-            if row.type != type_:  # neighbours are mostly alike
-                type_ = row.type
-                plan, target = self._struct_plan(row)
-            if plan is None or row.value.__class__ is not plan.takes:
-                result.append(self._into_root(row, ways))
-                continue
-            try:
-                row.value = value = plan.call(_NOTHING, row.value)
-                row.data, row.type = _encode(value), target
-                result.append(row)
-            except FAILURES:
-                result.append(self._into_root(row, ways))  # slowly: all that is wrong is said
-        return result
+            if isinstance(row, Row):
+                by_type.setdefault(row.type, []).append(row)
+        left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
+        if not left:
+            return rows
+        ways: dict[str, tuple[Converter, str, bool]] = {}
+        return [self._into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
 
-    def _struct_plan(self, row: Row) -> tuple[StructPlan | None, str]:
-        """What converts structs of such events, if that is all there is to do with them, and to which type."""
-        way = self.converter(row.context, Direction.IN, row.type)
-        if way is None or way.is_identity or self._keeps(row.context, row.type):
-            return None, ""
-        return way.structs, way.transformation.target.name
+    def _structs_into_root(self, rows: list[Row]) -> Iterable[Row]:
+        """Convert these events, which are of one type, as the structs that they are; those that cannot be are left."""
+        context, type = rows[0].context, rows[0].type
+        way = self.converter(context, Direction.IN, type)
+        plan = None if way is None or way.is_identity else way.structs
+        if way is None or plan is None:
+            return rows
+        takes = plan.takes
+        fit = [row for row in rows if row.value.__class__ is takes]
+        others = () if len(fit) == len(rows) else [row for row in rows if row.value.__class__ is not takes]
+        try:
+            values = plan.many(_NOTHING, fit)
+            texts = [_encode(value) for value in values]
+        except FAILURES:
+            return rows  # slowly: all that is wrong is said
+        if self._keeps(context, type):
+            for row in fit:
+                row.sent = (type, row.data)
+        target = way.transformation.target.name
+        for row, value, text in zip(fit, values, texts, strict=True):
+            row.type, row.data, row.value = target, text, value
+        return others
+
+    def _needs_no_text(self, context: str, type: str) -> bool:
+        """Whether events go into root as the structs that they were read into."""
+        way = self.converter(context, Direction.IN, type)
+        return way is not None and not way.is_identity and way.structs is not None and not self._keeps(context, type)
 
     def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
         """``ways`` are those that events of this message took so far, by type."""
+        if not row.data:
+            row.data = _encode(row.value)
         found = ways.get(row.type)
         if found is None:
             way = self.converter(row.context, Direction.IN, row.type)

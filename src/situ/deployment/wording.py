@@ -6,7 +6,7 @@ Which events are wanted was decided by routing, but for filters that had to wait
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -20,15 +20,13 @@ from situ.deployment.memory import Held
 from situ.event.row import Bad, Row
 from situ.expr.runtime import FAILURES
 from situ.interpretation.convert import Converter
+from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.model import ROOT
 from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_Way = tuple[Callable[..., bytes], type | None, Callable[..., Any], bytes, bytes]
-"""What converts text; the class of structs that are converted, and by what; the type in a line before and after."""
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -73,7 +71,7 @@ class Wording:
         self._rows = rows
         self._lines = lines
         self._made: dict[str, dict[int, bytes | None]] = {}
-        self._plain: dict[tuple[str, str], _Way | None] = {}
+        self._plain: dict[tuple[str, str], Converter | None] = {}
         self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
     def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
@@ -125,29 +123,38 @@ class Wording:
 
     def _make(self, context: str, places: Iterable[int]) -> None:
         """Put the rows at these places in the terms of a context."""
-        rows, lines, made = self._rows, self._lines, self._made.setdefault(context, {})
-        type, plain = "", None
+        rows, made = self._rows, self._made.setdefault(context, {})
+        by_type: dict[str, list[int]] = {}
         for index in places:
-            if index in made:
-                continue
-            row = rows[index]
-            if row.type != type:  # neighbours are mostly alike
-                type, plain = row.type, self._way(context, row.type)
-            if plain is None or row.sent is not None:
-                made[index] = self._line(index, row, context)
-                continue
-            text, takes, call, before, after = plain
-            try:
-                data = _encode(call(_NOTHING, row.value)) if row.value.__class__ is takes else text(_NOTHING, row.data)
-            except FAILURES:
-                made[index] = self._line(index, row, context)  # slowly: all that is wrong is said
-                continue
-            made[index] = _reworded(lines[index], row, before, after, data)
+            if index not in made:
+                by_type.setdefault(rows[index].type, []).append(index)
+        for type, some in by_type.items():
+            way = self._way(context, type)
+            if way is not None and way.structs is not None:
+                self._from_structs(way, way.structs, some, made)
+            for index in some:
+                if index not in made:
+                    made[index] = self._line(index, rows[index], context)
 
-    def _way(self, context: str, type: str) -> _Way | None:
+    def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], made: dict[int, bytes | None]) -> None:
+        """Put those of these rows, which are of one type, in other terms that can be as the structs that they have."""
+        rows, lines, takes = self._rows, self._lines, plan.takes
+        fit = [index for index in places if rows[index].value.__class__ is takes and rows[index].sent is None]
+        try:
+            texts = [_encode(value) for value in plan.many(_NOTHING, [rows[index] for index in fit])]
+        except FAILURES:
+            return  # slowly: all that is wrong is said
+        before, after, join = _typed(way.transformation.source.name), _typed(way.transformation.target.name), b"".join
+        for index, text in zip(fit, texts, strict=True):
+            # As in `_reworded`, which would have to be called for each.
+            head, _, rest = lines[index].partition(before)
+            end = rest.rindex(b"}", 0, -1) + 1
+            made[index] = join((head, after, rest[: end - len(rows[index].data)], text, rest[end:]))
+
+    def _way(self, context: str, type: str) -> Converter | None:
         key = (context, type)
         if key not in self._plain:
-            self._plain[key] = _way_of(self._interpretation.plain_way(context, type))
+            self._plain[key] = self._interpretation.plain_way(context, type)
         return self._plain[key]
 
     def _line(self, index: int, row: Row, context: str) -> bytes | None:
@@ -166,7 +173,7 @@ class Wording:
         if found is None:
             return self._lines[index]
         type, data = found
-        return _reworded(self._lines[index], row, _typed(row.type), _typed(type), data)
+        return _reworded(self._lines[index], row, type, data)
 
     def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
@@ -189,24 +196,14 @@ class Wording:
         return self._decided[key]
 
 
-def _way_of(found: Converter | None) -> _Way | None:
-    if found is None:
-        return None
-    before, after = _typed(found.transformation.source.name), _typed(found.transformation.target.name)
-    plan = found.structs
-    if plan is None:
-        return found.text, None, found.text, before, after
-    return found.text, plan.takes, plan.call, before, after
-
-
-def _reworded(line: bytes, row: Row, before: bytes, after: bytes, data: bytes) -> bytes:
+def _reworded(line: bytes, row: Row, type: str, data: bytes) -> bytes:
     """The line of an event with another type and other data; what stands before and behind these stays as it is.
 
     The quotes of a text are escaped, so the first type is that of the envelope. Data ends with the last brace but one.
     """
-    head, _, rest = line.partition(before)
+    head, _, rest = line.partition(_typed(row.type))
     end = rest.rindex(b"}", 0, -1) + 1
-    return b"".join((head, after, rest[: end - len(row.data)], data, rest[end:]))
+    return b"".join((head, _typed(type), rest[: end - len(row.data)], data, rest[end:]))
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,10 @@ from situ.event.row import Bad, Origin, Row
 
 
 def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | Bad]:
-    """The rows of a message whose first event has this key. They have no positions before they are stored."""
+    """The rows of a message whose first event has this key. They have no positions before they are stored.
+
+    Nor may they have text before they are in root's terms.
+    """
     origin = Origin(
         client=key.client,
         incarnation=key.incarnation,
@@ -17,7 +20,7 @@ def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | 
         pos=0,
         context=plan.interpretation.stamped(key.client),
     )
-    rows = plan.interpretation.decode(body, origin)
+    rows = plan.interpretation.decode(body, origin, bare=True)
     for row in rows:
         row.pos = 0
     return rows

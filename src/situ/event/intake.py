@@ -13,6 +13,7 @@ escaped quote would upset the count, so texts with one take the slow way.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -58,6 +59,7 @@ _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _decode_event = msgspec.json.Decoder(_Envelope).decode
 _encode = msgspec.json.Encoder().encode
 _EMPTY = b"{}"
+Needless = Callable[[str], bool]
 _NOT_AN_EVENT = frozenset({"E701", "E702", "E704", "R007"})
 
 
@@ -72,10 +74,10 @@ class Intake:
         self._limit = limit
         self._plans: dict[str, Plan | None] = {}
 
-    def decode(self, body: bytes, origin: Origin) -> list[Row | Bad]:
-        """A row or what is wrong, for each event of a message."""
+    def decode(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | Bad]:
+        """A row or what is wrong, for each event of a message; the text of ``needless`` types may be left out."""
         if len(body) <= self._limit:
-            rows = self._fast(body, origin)
+            rows = self._fast(body, origin, needless)
             if rows is not None:
                 return rows
         lines = body[2:-2].split(b",\n") if body.startswith(b"[\n{") and body.endswith(b"}\n]") else []
@@ -101,13 +103,13 @@ class Intake:
 
     # ── the fast way ──────────────────────────────────────────────────────────────────────────────
 
-    def _fast(self, body: bytes, origin: Origin) -> list[Row | Bad] | None:
+    def _fast(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | Bad] | None:
         """The rows, if all events are plainly right."""
         if not _is_plain(body):
             return None
         try:
             envelopes = _decode_batch(body)
-            return self._rows(envelopes, body, origin, 0) if len(envelopes) <= LIMITS.events else None
+            return self._rows(envelopes, body, origin, 0, needless) if len(envelopes) <= LIMITS.events else None
         except (msgspec.MsgspecError, UnicodeDecodeError, Unfit):
             return None
 
@@ -124,7 +126,9 @@ class Intake:
                 return rows[0]
         return self._judge(line, origin, place)
 
-    def _rows(self, envelopes: list[_Envelope], text: bytes, origin: Origin, place: int) -> list[Row | Bad] | None:
+    def _rows(
+        self, envelopes: list[_Envelope], text: bytes, origin: Origin, place: int, needless: Needless | None = None
+    ) -> list[Row | Bad] | None:
         """The rows of these events, if they are all plainly right; ``text`` is what they were read from."""
         plans, unset = self._plans, UNSET
         client, incarnation, context, received = origin.client, origin.incarnation, origin.context, origin.received
@@ -132,19 +136,30 @@ class Intake:
         seq, pos = origin.seq + place, origin.pos + place
         quotes = 8 * len(envelopes)  # of specversion and type
         rows: list[Row | Bad] = []
+        type_, plan, fixed, writes = "", None, None, True
         for each in envelopes:
-            plan = plans.get(each.type) or self._plan(each.type)
-            if plan is None:
-                return None
+            if each.type != type_ or plan is None:  # neighbours are mostly alike
+                type_ = each.type
+                plan = plans.get(type_) or self._plan(type_)
+                if plan is None:
+                    return None
+                fixed = plan.quotes
+                writes = fixed is None or needless is None or not needless(type_)
             data: Raw | bytes = _EMPTY
             if each.data is not unset:
                 data = each.data
                 quotes += 2
             value = plan.decode(data)
-            canonical = _encode(value)
-            quotes += canonical.count(b'"')
-            if plan.careful:
-                canonical = plan.mended(value, canonical)
+            if fixed is None:
+                canonical = _encode(value)
+                quotes += canonical.count(b'"')
+                if plan.careful:
+                    canonical = plan.mended(value, canonical)
+            else:
+                quotes += fixed
+                if plan.careful:
+                    plan.mend(value)
+                canonical = _encode(value) if writes else b""
             id, source, time = each.id, each.source, received
             if id is unset:
                 id = f"{incarnation}-{seq}"
@@ -187,7 +202,7 @@ class Intake:
             rows.append(
                 Row(
                     pos, client, incarnation, seq, context, received,
-                    id, source, each.type, time, ad, confidence, ext, canonical, None, value,
+                    id, source, type_, time, ad, confidence, ext, canonical, None, value,
                 )
             )  # fmt: skip
             seq += 1

@@ -56,15 +56,17 @@ class Plan:
     """Reads the data of one event type.
 
     ``decode`` gives the generated struct. ``careful`` says that writing this again may not be all: attributes may be
-    null, have defaults or texts of a certain form.
+    null, have defaults or texts of a certain form; ``mend`` sees to that. ``quotes`` is how many quotes the text of
+    every value has, if that is always the same: nothing may be missing or repeated.
     """
 
-    __slots__ = ("_always", "_mend", "careful", "decode")
+    __slots__ = ("_always", "careful", "decode", "mend", "quotes")
 
     def __init__(self, struct: Struct) -> None:
         shape, mend, always = _struct(struct)
         self.decode: Callable[[Any], Any] = msgspec.json.Decoder(shape).decode
-        self._mend: Mend = mend or _nothing
+        self.mend: Mend = mend or _nothing
+        self.quotes = _quotes(struct)
         self._always = always
         self.careful = mend is not None
 
@@ -72,7 +74,7 @@ class Plan:
         """The canonical text of a value, given the text it has as it was read."""
         if not self._always and b":null" not in text:
             return text
-        return _encode(value) if self._mend(value) else text
+        return _encode(value) if self.mend(value) else text
 
 
 def _nothing(value: Any) -> bool:
@@ -82,6 +84,17 @@ def _nothing(value: Any) -> bool:
 def plan_of(struct: Struct) -> Plan | None:
     """The plan of an event type; None if it is too deep for one."""
     return Plan(struct) if _depth(struct) <= DEEPEST else None
+
+
+def _quotes(type: Type) -> int | None:
+    """How many quotes the text of each value has that has none within its texts; None if that differs."""
+    bare = plain(type)
+    if isinstance(bare, Struct):
+        below = [None if _may_lack(each) else _quotes(each.type) for each in bare.attributes]
+        return None if None in below else sum(2 + (each or 0) for each in below)
+    if isinstance(bare, ListOf):
+        return None
+    return 0 if bare in _PLAIN and bare != STRING else 2
 
 
 def _depth(type: Type) -> int:

@@ -28,7 +28,8 @@ class Row(msgspec.Struct, gc=False, eq=False):
     """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
     JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none. ``sent`` are its type and data as its
     client sent them, in the terms of ``context``, where somebody there may get them like that. ``value`` is the data as
-    the struct of its type (:func:`situ.event.plans.shape_of`), where it was read into one; nobody changes it."""
+    the struct of its type (:func:`situ.event.plans.shape_of`), where it was read into one; nobody changes it. While
+    nobody needs the text of that, on the way from decoding into root, ``data`` is empty."""
 
     pos: int
     client: str

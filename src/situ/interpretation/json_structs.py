@@ -14,15 +14,16 @@ import msgspec
 from msgspec import UNSET
 
 from situ.event.plans import by_place, field_of, shape_of
-from situ.expr.emit_python import Emitter
+from situ.expr.emit_python import Emitter, PythonFunction
 from situ.expr.tree import Case, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read
+from situ.interpretation.bodies import DATA
 from situ.interpretation.json_texts import AS_IN_JSON, Need, Needs, NotPossible
 from situ.types.model import INT, LONG, ListOf, Struct, Type, plain
 from situ.types.table import Types
 
 
 class StructPlan(Needs):
-    """``call`` makes of a struct of the class ``takes`` that of the target."""
+    """``call`` makes of a struct of the class ``takes`` that of the target; ``many`` makes them of some rows."""
 
     def __init__(self, node: Node, source: Struct, target: Struct, types: Types, parameters: Sequence[str]) -> None:
         super().__init__(node, source, types, apart=False)
@@ -33,8 +34,10 @@ class StructPlan(Needs):
         self.node = self.written(node)
         self._place(self.node, target)
         emitter = _StructEmitter(parameters, self)
-        self.function = emitter.function(emitter.finite(self.node))
+        text = emitter.finite(self.node)
+        self.function = emitter.function(text)
         self.call: Callable[..., msgspec.Struct] = self.function.call
+        self.many: Callable[..., list[msgspec.Struct]] = emitter.over_rows(text).call
 
     def _place(self, node: Node, wanted: Type) -> None:
         """See that values of the node look as readers of the wanted type expect them to."""
@@ -90,6 +93,14 @@ class _StructEmitter(Emitter):
         super().__init__(parameters)
         self._plan = plan
         self._unset = self._bind(UNSET)
+
+    def over_rows(self, text: str) -> PythonFunction:
+        """The same for each of a list of rows: calling a function costs as much as much of what it does."""
+        data, made, add = self.names[DATA], self._temporary(), self._temporary()
+        return self.block(
+            f"    {made} = []\n    {add} = {made}.append\n"
+            f"    for {data} in {data}:\n        {data} = {data}.value\n        {add}({text})\n    return {made}\n"
+        )
 
     def attribute(self, of: str, node: Read, place: int) -> str:
         struct = self._plan.struct_at(node, place)

@@ -145,7 +145,13 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
         yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
     else:
         plan = load_plan(options.address, part.version)
-        rows = decode(messages, plan, part.highest, lambda version: former(options.address, version, plan, part.tables))
+        rows = decode(
+            messages,
+            plan,
+            part.highest,
+            lambda version: former(options.address, version, plan, part.tables),
+            bare=options.content == "counts",
+        )
         if options.content == "rows":
             yield from frames.row_batches(rows, _ROWS)
         else:

@@ -18,15 +18,18 @@ Former = Callable[[int], Interpretation | None]
 """What contexts did in the deployment of this version; None if nobody knows any more."""
 
 
-def decode(messages: Iterable[Stored], plan: Plan, highest: Highest, former: Former) -> Iterator[list[Row | Bad]]:
+def decode(
+    messages: Iterable[Stored], plan: Plan, highest: Highest, former: Former, *, bare: bool = False
+) -> Iterator[list[Row | Bad]]:
     """The rows of each message, without those whose keys are not above the highest of their client.
 
-    Those of a version of a context that is not in force are in root's terms already: that one put them there.
+    Those of a version of a context that is not in force are in root's terms already: that one put them there. ``bare``
+    rows may have no text before they are in root's terms.
     """
     reached = dict(highest)
     for message in messages:
         origin = origin_of(message)
-        rows = _as_stamped(message, origin, plan.interpretation, former)
+        rows = _as_stamped(message, origin, plan.interpretation, former, bare)
         taken = reached.get(origin.client, (0, 0))
         if (origin.incarnation, origin.seq) <= taken:
             rows = [row for row in rows if (row.incarnation, row.seq) > taken]
@@ -35,10 +38,10 @@ def decode(messages: Iterable[Stored], plan: Plan, highest: Highest, former: For
             yield rows
 
 
-def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Former) -> list[Row | Bad]:
+def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Former, bare: bool) -> list[Row | Bad]:
     then = None if now.knows(origin.context) else former(int(message.headers.get(DEPLOYMENT, "0")))
     if then is None or not then.knows(origin.context):
-        return now.decode(message.body, origin)
+        return now.decode(message.body, origin, bare=bare)
     rows = then.into_root(then.decode(message.body, origin))
     for row in rows:
         if isinstance(row, Row):
