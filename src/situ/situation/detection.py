@@ -47,6 +47,8 @@ class Detection:
     """Sorted, each once."""
     time: int
     activation: int = field(compare=False)
+    positions: tuple[int, ...] = field(default=(), compare=False)
+    """Where the causes are in the root log, one for each, if that is known."""
 
     @property
     def id(self) -> str:

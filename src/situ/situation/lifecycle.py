@@ -46,6 +46,8 @@ class Situation:
     detections: int
     causes: tuple[Cause, ...]
     """Of the last detection."""
+    positions: tuple[int, ...] = ()
+    """Where these are in the root log, if that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +121,12 @@ def _detected(before: Situation | None, detection: Detection) -> tuple[Situation
             last=detection.time,
             detections=1,
             causes=detection.causes,
+            positions=detection.positions,
         )
         stage, id = Stage.OPENED, f"{situation.id}.opened"
     else:
         last, count = max(before.last, detection.time), before.detections + 1
-        situation = replace(before, last=last, detections=count, causes=detection.causes)
+        situation = replace(before, last=last, detections=count, causes=detection.causes, positions=detection.positions)
         stage, id = Stage.CONTINUED, f"{situation.id}.c-{detection.id}"
     return situation, Transition(id=id, stage=stage, situation=situation, time=detection.time, detection=detection.id)
 
@@ -152,6 +155,7 @@ def open_as_json(state: Open) -> dict[str, Any]:
             "last": each.last,
             "detections": each.detections,
             "causes": [list(cause) for cause in each.causes],
+            "positions": list(each.positions),
         }
         for _, each in sorted(state.items())
     ]
@@ -170,6 +174,7 @@ def open_from_json(stored: Mapping[str, Any]) -> dict[Bindings, Situation]:
             last=each["last"],
             detections=each["detections"],
             causes=tuple(Cause(*cause) for cause in each["causes"]),
+            positions=tuple(each["positions"]),
         )
         for each in stored["open"]
     ]
