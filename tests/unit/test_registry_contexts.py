@@ -138,12 +138,19 @@ def test_nothing_that_a_context_needs_can_go() -> None:
     state = _added(state, "client", "bonn", "clients: {bonn: {context: eu.de}}")
     for kind, name, expected in (
         ("type", "Valve", ["INT101"]),
-        ("context", "eu", ["INT501"]),
-        ("context", "eu.de", ["INT501"]),
+        ("context", "eu", ["INT504"]),
+        ("context", "eu.de", ["INT504"]),
     ):
         with pytest.raises(SituError) as refused:
             propose_removed(state, key(kind, name))
         assert codes(refused.value) == expected, name
+    assert "in use (client bonn): it is not removed" in str(refused.value)
+    state = following(state, propose_removed(state, key("client", "bonn")))
+    with pytest.raises(SituError) as refused:
+        propose_removed(state, key("context", "eu"))  # in use by nobody, but eu.de would have no parent
+    assert codes(refused.value) == ["INT501"]
+    state = following(state, propose_removed(state, key("context", "eu.de")))
+    assert list(propose_removed(state, key("context", "eu")).moves) == [key("context", "eu")]
 
 
 def in_ny(id: str, where: str) -> Subscription:

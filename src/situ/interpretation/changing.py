@@ -224,7 +224,7 @@ def _set_back(
     """The context as it was, and beside it one that has what is new."""
     below = [other.id for other in work.contexts if descends(other, id) and other.id != ROOT]
     users = [each for other in below for each in uses.get(other, ())]
-    shown = ", ".join(users[:_MOST_NAMED]) + (f" and {len(users) - _MOST_NAMED} more" if users[_MOST_NAMED:] else "")
+    shown = some_of(users)
     if id == ROOT and (type := _replaced(old, work.contexts)):
         number = 1 + max(map(former_root, work.bodies), default=0)
         rule, former_name = f"in: {type} -> …", f"{ROOT}.v{number}"
@@ -250,6 +250,11 @@ def _set_back(
     if same is None:
         work.forks.append(name)
     work.refused.append(CONTEXT_IN_USE(place, name=id, users=shown, outcome=outcome, fork=name, remedy=""))
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
 
 
 def _replaced(old: Contexts, new: Contexts) -> str:

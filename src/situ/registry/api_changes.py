@@ -15,9 +15,9 @@ from situ.catalogue import (
 from situ.deployment import Deployment
 from situ.documents import Document, Mapping
 from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.interpretation.changing import Allowed
+from situ.interpretation.changing import Allowed, some_of
 from situ.interpretation.model import ROOT, former_root
-from situ.registry.context_changes import USUAL, settle_contexts
+from situ.registry.context_changes import USUAL, in_use, settle_contexts
 from situ.registry.objects import CLIENT_KINDS, Key, Object, Origin, body_of, client_of, schema_bodies
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
@@ -31,7 +31,6 @@ _SECTION = {
     "source": "sources",
     "context": "contexts",
 }
-_MOST_NAMED = 5
 
 
 def propose_added(
@@ -78,8 +77,9 @@ def propose_removed(state: State, key: Key) -> Proposal:
     """The object no longer. What a client left behind can be removed, too: it may never come back for it."""
     _own(state, key, "api", "client")
     if key.kind == "client" and (below := [str(each) for each in state.below(key.name)]):
-        more = f" and {len(below) - _MOST_NAMED} more" if len(below) > _MOST_NAMED else ""
-        raise SituError(CLIENT_IN_USE(name=key.name, below=", ".join(below[:_MOST_NAMED]) + more))
+        raise SituError(CLIENT_IN_USE(name=key.name, below=some_of(below)))
+    if key.kind == "context" and (problem := in_use(key.name, state.deployment)) is not None:
+        raise SituError(problem)
     problems = Problems()
     deployment = revise(state.deployment, {key}, Documents(), problems)
     problems.raise_errors()
@@ -149,7 +149,7 @@ def _only(key: Key, document: Document) -> Written:
     if key.kind in CLIENT_KINDS and key.kind != "client":
         found.pop(client_of(key), None)
     if found.keys() != {key}:
-        shown = ", ".join(f"the {each.kind} `{each.name}`" for each in list(found)[:_MOST_NAMED]) or "nothing declared"
+        shown = some_of([f"the {each.kind} `{each.name}`" for each in found]) or "nothing declared"
         raise SituError(DECLARES_OTHER(kind=key.kind, name=key.name, found=shown))
     # A document that was made from options stands nowhere.
     return NOWHERE if document.file == str(key) else found[key]

@@ -5,15 +5,17 @@ The rules are :mod:`situ.interpretation.changing`; here is who uses a context, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from situ.catalogue import CONTEXT_IN_USE
 from situ.deployment import Deployment
 from situ.errors import Location, Problem, Problems
-from situ.interpretation.changing import Allowed, carried, settle
+from situ.interpretation.changing import Allowed, carried, settle, some_of
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.contexts import Contexts
+from situ.interpretation.keeping import descends
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.objects import Key
 from situ.registry.written import Written
@@ -82,6 +84,20 @@ def _load(bodies: Mapping[str, Mapping[str, Any]], deployment: Deployment) -> Co
     check_contexts(contexts, problems)
     problems.raise_errors()
     return contexts
+
+
+def in_use(id: str, deployment: Deployment) -> Problem | None:
+    """Why the context cannot be removed: somebody uses it or one below it."""
+    below = {each.id for each in deployment.contexts if descends(each, id)}
+    users = [f"client {each.name}" for each in deployment.clients.values() if each.context in below]
+    users += [f"subscription {each.id}" for each in deployment.subscriptions.values() if each.context in below]
+    return still_used(id, users) if users else None
+
+
+def still_used(id: str, users: Sequence[str]) -> Problem:
+    """Somebody would be left in a context that is not there."""
+    outcome, remedy = "it is not removed", "Have those who use it leave it first."
+    return CONTEXT_IN_USE(name=id, users=some_of(users), outcome=outcome, fork="", remedy=remedy)
 
 
 def _uses(current: Deployment, proposed: Deployment) -> dict[str, list[str]]:

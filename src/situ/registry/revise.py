@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
 from situ.documents import Document
@@ -19,7 +18,7 @@ from situ.expr.faults import NO_FAULTS, find_faults
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
-from situ.registry.context_changes import Settlement
+from situ.registry.context_changes import Settlement, still_used
 from situ.registry.objects import Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
 from situ.sources.load import load_sources
@@ -105,9 +104,7 @@ def _check_contexts_of(clients: Iterable[Client], deployment: Deployment, proble
     """No context goes away while somebody is in it."""
     for client in clients:
         if client.context not in deployment.contexts.by_id:
-            remedy = f"Let `{client.name}` be in another one first."
-            reason = f"the client `{client.name}` is in it"
-            problems.add(UNKNOWN_CONTEXT(name=client.context, reason=reason, nearest=(), remedy=remedy))
+            problems.add(still_used(client.context, [f"client {client.name}"]))
 
 
 def affected_by(old: Deployment, new: Deployment, things: Clients) -> list[Advertisement | Subscription]:
