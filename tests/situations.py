@@ -186,7 +186,7 @@ def leaf_rows(
     leaf: Leaf, observations: Iterable[Observation], instances: Instances, ontology: Ontology = ONTOLOGY
 ) -> pa.RecordBatch:
     """What enrichment makes of observations for a leaf, in their order; row by row."""
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
     for each in observations:
         members = ontology.concepts[leaf.concept].members
         if each.attribute != leaf.attribute or each.concept not in members:
@@ -195,16 +195,9 @@ def leaf_rows(
         if not _true(leaf.constraint, {IT: instance}):
             continue
         seen = {**instance, leaf.attribute: each.value}
-        row = {
-            "time": each.time,
-            "source": each.cause.source,
-            "id": each.cause.id,
-            "push": each.push,
-            "identity": each.identity,
-        }
+        row = (each.time, each.cause.source, each.cause.id, each.push, each.identity)
         if leaf.test is None:
-            read = {".".join(s.path): _stored(_at(seen, s.path), s.type) for s in leaf.scalars}
-            rows.append({**row, **read})
+            rows.append((*row, *(_stored(_at(seen, s.path), s.type) for s in leaf.scalars)))
         elif not leaf.other:
             if _true(leaf.test, {leaf.observed: seen}):
                 rows.append(row)
@@ -215,8 +208,11 @@ def leaf_rows(
                 if _true(leaf.other_constraint, {IT: other}) and _true(
                     leaf.test, {leaf.observed: seen, unobserved: other}
                 ):
-                    rows.append({**row, "other": identity})
-    return pa.RecordBatch.from_pylist(rows, schema=leaf_schema(leaf))
+                    rows.append((*row, identity))
+    schema = leaf_schema(leaf)
+    # By place: an attribute may have the name of another column.
+    arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def leaf_schema(leaf: Leaf) -> pa.Schema:

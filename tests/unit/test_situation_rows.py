@@ -4,28 +4,30 @@ import datetime as dt
 
 from situ.situation.leaves import Leaf, Scalar
 from situ.situation.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
-from situ.types.model import DOUBLE, POINT, TIMESTAMP, ListOf
+from situ.types.model import DOUBLE, POINT, STRING, TIMESTAMP, ListOf
 
 LEAF = Leaf(
     concept="person",
     attribute="position",
     scalars=(
+        Scalar(path=("id",), type=STRING),
         Scalar(path=("position", "x"), type=DOUBLE),
         Scalar(path=("shape", "points"), type=ListOf(POINT)),
         Scalar(path=("since",), type=TIMESTAMP),
     ),
 )
 ROWS = [
-    {
-        "time": number,
-        "source": "s",
-        "id": str(number),
-        "push": "seen",
-        "identity": "ann",
-        "position.x": 1.5 * number,
-        "shape.points": [{"x": 1.0, "y": 2.0}] if number else None,
-        "since": dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC),
-    }
+    (
+        number,
+        "s",
+        str(number),
+        "seen",
+        "ann",
+        f"id of {number}",
+        1.5 * number,
+        [{"x": 1.0, "y": 2.0}] if number else None,
+        dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC),
+    )
     for number in range(3)
 ]
 

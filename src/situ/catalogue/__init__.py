@@ -14,6 +14,7 @@ from situ.catalogue.command_line import *
 from situ.catalogue.contexts import *
 from situ.catalogue.defining import CODES as CODES
 from situ.catalogue.engines import *
+from situ.catalogue.enrichment import *
 from situ.catalogue.envelope import *
 from situ.catalogue.expressions import *
 from situ.catalogue.ontology import *

@@ -116,9 +116,6 @@ class Batch:
         self._objects: dict[Key, Array] = {}
         self._coded: dict[Key, tuple[Array, list[Any]]] = {}
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._columns
-
     def array(self, key: Key) -> pa.Array:
         """The column in Arrow's form."""
         found = self._arrays.get(key)
@@ -186,6 +183,37 @@ class Batch:
                 indices = indices.fill_null(len(values))
                 values = [*values, None]
             found = self._coded[key] = (indices.to_numpy(zero_copy_only=False), values)
+        return found
+
+
+class RowsOf(Batch):
+    """Some rows of a batch, in any order; what the batch has converted is not converted again."""
+
+    def __init__(self, batch: Batch, places: Array) -> None:
+        super().__init__({}, len(places))
+        self._batch, self._places = batch, places
+
+    def array(self, key: Key) -> pa.Array:
+        found = self._arrays.get(key)
+        if found is None:
+            found = self._arrays[key] = self._batch.array(key).take(pa.array(self._places))
+        return found
+
+    def _vector(self, key: Key, type: Type) -> Vector:
+        found = self._batch.vector(key, type)
+        return Vector(found.values[self._places], None if found.null is None else found.null[self._places])
+
+    def objects(self, key: Key, type: Type) -> Array:
+        found = self._objects.get(key)
+        if found is None:
+            found = self._objects[key] = self._batch.objects(key, type)[self._places]
+        return found
+
+    def coded(self, key: Key, type: Type) -> tuple[Array, list[Any]]:
+        found = self._coded.get(key)
+        if found is None:
+            codes, values = self._batch.coded(key, type)
+            found = self._coded[key] = (codes[self._places], values)
         return found
 
 

@@ -1,14 +1,14 @@
 """What pull sources know, as columns: the instances of a concept, those of its members included.
 
 Of an identity that several of these concepts know, the attributes are put together; where they have the same one, the
-concept itself goes first, then its members in their order. Rows are in the order of identities. What is worked out of a
-table stays with it: whoever has other data makes another one.
+concept itself goes first, then its members in their order. Rows are in the order of identities. Columns are made
+when they are first asked for, and stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,6 @@ from situ.situation.ontology import Ontology
 from situ.situation.policy import IT
 from situ.types.model import Type
 
-T = TypeVar("T")
 IDENTITY = ("id",)
 """The path of the identity."""
 Attributes = Mapping[str, Any]
@@ -37,7 +36,6 @@ class Known:
         self.identities = pa.array(ordered, pa.string())
         self._rows = [rows[identity] for identity in ordered]
         self._columns: dict[tuple[str, ...], pa.Array] = {}
-        self._worked_out: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -64,12 +62,6 @@ class Known:
         """The row of each of these identities; ``len(self)`` for one that is not known."""
         found = pc.index_in(identities, value_set=self.identities)
         return found.fill_null(len(self)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is worked out of these instances, the first time it is asked for."""
-        if key not in self._worked_out:
-            self._worked_out[key] = make()
-        return self._worked_out[key]  # type: ignore[no-any-return]
 
 
 class Knowledge:

@@ -3,12 +3,12 @@
 Every row says when, from which event, through which push source and of which identity it is: ``time``, ``source``,
 ``id``, ``push``, ``identity``. Rows of a leaf whose test has another side have ``other``, the identity there.
 Observations have what correlations look at, a column for each scalar, in the form of :mod:`situ.expr.columns`, named by
-its path.
+its path. Columns are found by their places, in this order: an attribute may have the name of another column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -46,30 +46,30 @@ def row_schema(leaf: Leaf) -> pa.Schema:
 
 
 def no_rows(leaf: Leaf) -> pa.RecordBatch:
-    return _batch(row_schema(leaf), {})
+    return make_rows(leaf, ())
 
 
-def make_rows(leaf: Leaf, rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Rows given one by one, scalars as values of Python under the names of their columns."""
-    rows = list(rows)
-    columns: dict[str, pa.Array] = {}
-    scalars = {column_name(each.path): each.type for each in leaf.scalars}
-    for field in row_schema(leaf):
-        values = [row.get(field.name) for row in rows]
-        type = scalars.get(field.name)
-        columns[field.name] = pa.array(values, field.type) if type is None else column(values, type)
-    return _batch(row_schema(leaf), columns)
+def make_rows(leaf: Leaf, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows given one by one, scalars as values of Python."""
+    schema, rows = row_schema(leaf), list(rows)
+    first = len(schema) - len(leaf.scalars)
+    arrays = []
+    for place, field in enumerate(schema):
+        values = [row[place] for row in rows]
+        arrays.append(
+            pa.array(values, field.type) if place < first else column(values, leaf.scalars[place - first].type)
+        )
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def read_rows(leaf: Leaf, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+def read_rows(leaf: Leaf, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     """The rows one by one, as :func:`make_rows` takes them."""
-    scalars = {column_name(each.path): each.type for each in leaf.scalars}
-    columns = {
-        name: values_of(batch.column(name), scalars[name]) if name in scalars else batch.column(name).to_pylist()
-        for name in row_schema(leaf).names
-    }
-    for values in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, values, strict=True))
+    first = batch.num_columns - len(leaf.scalars)
+    columns = [
+        array.to_pylist() if place < first else values_of(array, leaf.scalars[place - first].type)
+        for place, array in enumerate(batch.columns)
+    ]
+    return zip(*columns, strict=True)
 
 
 def concat(leaf: Leaf, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -80,11 +80,6 @@ def concat(leaf: Leaf, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     if not full:
         return no_rows(leaf)
     return pa.concat_batches(full)
-
-
-def _batch(schema: pa.Schema, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    arrays = [columns[field.name] if field.name in columns else pa.array([], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 # ── as bytes ──────────────────────────────────────────────────────────────────────────────────────
