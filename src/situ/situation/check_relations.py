@@ -51,6 +51,7 @@ class Relations:
         self.domain, self.aliases, self.problems = domain, aliases, problems
         self.used: set[str] = set()
         self.spellings: dict[tuple[str, ...], str] = {}
+        self.made: dict[str, Relation] = {}
 
     # ── properties ────────────────────────────────────────────────────────────────────────────────
 
@@ -249,6 +250,8 @@ class Relations:
         functions: dict[str, Definition],
         place: Location | None,
     ) -> Relation | None:
+        if shown in self.made:
+            return self.made[shown]
         concepts = {variable: concept for variable, name in names.items() if (concept := self.aliases[name])}
         sides = [self._side(names[variable], concepts[variable], reads[variable], place) for variable in names]
         test = self._checked(text, self.domain.scope(concepts.items(), functions), shown)
@@ -259,7 +262,9 @@ class Relations:
             self.problems.add(NEVER_HOLDS(place, text=shown))
             return None
         left, *right = (side for side in sides if side is not None)
-        return Relation(text=shown, left=left, right=right[0] if right else None, test=test, reach=reach_of(test))
+        made = Relation(text=shown, left=left, right=right[0] if right else None, test=test, reach=reach_of(test))
+        self.made[shown] = made
+        return made
 
     def _side(self, alias: str, concept: Concept, reads: Sequence[str], place: Location | None) -> Side | None:
         attributes = tuple(dict.fromkeys(reads))
