@@ -109,7 +109,7 @@ def test_forms_that_are_accepted(kind: str, text: str) -> None:
         ("functions", "functions: {f: {signature: a -> b}}\n"),
         ("functions", "functions: {f: {signature: a -> b, expr: c, time: now}}\n"),
         ("functions", "functions: {f: value * 2}\n"),
-        ("sources", "push: {}\n"),
+        ("sources", "pushes: {}\n"),
         ("sources", "pull: {s: {columns: {a: int}}}\n"),
         ("sources", "pull: {s: {csv: a, parquet: b, columns: {a: int}}}\n"),
         ("sources", "pull: {s: {csv: a}}\n"),

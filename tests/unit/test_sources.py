@@ -128,7 +128,7 @@ class TestDeclarations:
             ("{sql: t, url: here, columns: {a: string}}", ["1:25 P105"]),
             ("{sql: 'DELETE FROM t', url: 'sqlite:///a', columns: {a: string}}", ["1:17 S102"]),
             ("{sql: 'SELECT b FROM t', url: 'sqlite:///a', columns: {a: string}}", ["1:66 S103"]),
-            ("{csv: a.csv, columns: {a: string}, concept: person}", ["1:46 P103"]),
+            ("{csv: a.csv, columns: {a: string}, concepts: person}", ["1:46 P103"]),
             ("{csv: a.csv, columns: {a: strng}, key: b, max_age: 5}", ["1:37 INT101", "1:50 S103", "1:62 P121"]),
             ("what", ["1:11 P105"]),
         ],

@@ -75,6 +75,92 @@ KEY_TWICE = define(
     second=int,
     key=str,
 )
+CONCEPT_KEY = define(
+    "S140",
+    "table of a concept without its key",
+    "The source `{source}` tells of the concept `{concept}`, but {reason}.",
+    "{remedy}",
+    source=str,
+    concept=str,
+    reason=str,
+    remedy=str,
+)
+BAD_XPATH = define(
+    "S141",
+    "path into XML that is not understood",
+    "`{path}` is no path to {what}: {reason}.",
+    "{remedy}",
+    path=str,
+    what=str,
+    reason=str,
+    remedy=str,
+)
+GROUP_FED = define(
+    "S142",
+    "source of a group",
+    "`{group}` is a group and has no instances of its own, so `{source}` cannot tell of them.",
+    "Name one of its members: {members}.",
+    group=str,
+    source=str,
+    members=tuple,
+)
+COLUMN_NOT_ATTRIBUTE = define(
+    "S143",
+    "column that is not what its attribute is",
+    "The column `{column}` of `{source}` is `{found}`, but `{attribute}` of `{concept}` is `{expected}`.",
+    "{remedy}",
+    source=str,
+    column=str,
+    found=str,
+    concept=str,
+    attribute=str,
+    expected=str,
+    remedy=str,
+)
+PUSH_EVENT = define(
+    "S144",
+    "push source of an unknown event type",
+    "There is no event type `{name}` for the push source `{push}`.",
+    "Did you mean {nearest}?",
+    "Event types are declared under `events:` in `types/*.yaml`.",
+    push=str,
+    name=str,
+    nearest=tuple,
+)
+PUSH_PATH = define(
+    "S145",
+    "path that leads nowhere in an event",
+    "`{path}` is not in events of type `{event}`: {type} has no attribute `{step}`.",
+    "Did you mean {nearest}?",
+    "It has {known}.",
+    path=str,
+    event=str,
+    type=str,
+    step=str,
+    nearest=tuple,
+    known=tuple,
+)
+PUSH_UNFIT = define(
+    "S146",
+    "event that does not bring what its attribute is",
+    "`{path}` of `{event}` is `{found}`, but `{attribute}` of `{concept}` is `{expected}`.",
+    "{remedy}",
+    path=str,
+    event=str,
+    found=str,
+    concept=str,
+    attribute=str,
+    expected=str,
+    remedy=str,
+)
+IDENTITY_FED = define(
+    "S147",
+    "push source of an identity",
+    "The push source `{push}` feeds the identity of `{concept}`, which never changes.",
+    "Name another attribute; `id` is the path of the identity in the event.",
+    push=str,
+    concept=str,
+)
 SOURCE_AGED = define(
     "S201",
     "source not read again",
@@ -82,4 +168,15 @@ SOURCE_AGED = define(
     severity=Severity.WARNING,
     source=str,
     age=str,
+)
+FED_AND_READ = define(
+    "S202",
+    "attribute from events and from a table",
+    "`{attribute}` of `{concept}` comes with events, through `{push}`; what `{source}` says of it is not used.",
+    "Take the column out of the source, or let its name be another.",
+    severity=Severity.WARNING,
+    concept=str,
+    attribute=str,
+    push=str,
+    source=str,
 )

@@ -19,6 +19,8 @@ from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
 from situ.sources.declare import KINDS as PLACES
 from situ.sources.declare import SOURCE_KEYS
+from situ.sources.declare_push import PUSH_KEYS
+from situ.sources.declare_push import REQUIRED as PUSH_REQUIRED
 from situ.subscription.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
 from situ.types.json_schema import DIALECT
 
@@ -126,19 +128,60 @@ def _sources() -> dict[str, Any]:
     fields = {
         "csv": {**_TEXT, "description": "a file with a line of column names, relative to the project"},
         "parquet": {**_TEXT, "description": "a file, relative to the project"},
+        "xml": {**_TEXT, "description": "a file, relative to the project"},
+        "rows": {**_TEXT, "description": "of an XML file, the path of its rows", "examples": ["//room"]},
         "sql": {**_TEXT, "description": "a table of a database, or a SELECT of the columns"},
         "url": {**_TEXT, "description": "the database", "examples": ["${PEOPLE_DB}", "sqlite:///people.db"]},
-        "columns": {**columns, "description": "the columns that are used", "additionalProperties": _attribute()},
+        "columns": {**columns, "description": "the columns that are used", "additionalProperties": _column()},
         "key": {
             "description": "the columns that tell rows apart",
             "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
         },
         "as_of": {**_TEXT, "description": "the column that says from when on a row is valid"},
         "max_age": {**_TEXT, "description": "how old what was read may become", "examples": ["1 min"]},
+        "concept": {**_TEXT, "description": "the concept of the ontology of whose instances it tells, one in a row"},
+        "attributes": {
+            "type": "object",
+            "description": "attributes of the concept with their columns, where these have other names",
+            "additionalProperties": _TEXT,
+        },
     }
     source = _object({key: fields[key] for key in SOURCE_KEYS}, ("columns",))
     one_place = {"oneOf": [{"required": [place]} for place in PLACES]}
-    return _object({"pull": _named(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name")})
+    return _object(
+        {
+            "pull": _named(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name"),
+            "push": _named(_SOURCE_NAME, _push(), "events that bring an attribute of a concept, by name"),
+        }
+    )
+
+
+def _column() -> dict[str, Any]:
+    attribute = _attribute()
+    *others, long_form = attribute["anyOf"]
+    path = _about("in an XML file, the path from the row to the cell, as `@id` or `box`")
+    of_xml = {**long_form, "properties": {**long_form["properties"], "xpath": path}}
+    return {**attribute, "anyOf": [*others, of_xml]}
+
+
+def _push() -> dict[str, Any]:
+    duration = {**_TEXT, "examples": ["2 s"]}
+    fields = {
+        "event": _about("an event type, with its subtypes"),
+        "concept": _about("the concept of the ontology of whose instances it tells"),
+        "id": _about("the path of the identity in the event"),
+        "attribute": _about("the attribute that it brings"),
+        "value": _about("the path of the value in the event"),
+        "lateness": {**duration, "description": "how much later than others an event may come"},
+        "idle": {**duration, "description": "after which silence it is waited for no longer"},
+        "keep": {
+            **_TEXT,
+            "pattern": "^last ",
+            "description": "how long the last value stands",
+            "examples": ["last 10 min"],
+        },
+    }
+    return _object({key: fields[key] for key in PUSH_KEYS}, PUSH_REQUIRED)
 
 
 def _contexts() -> dict[str, Any]:

@@ -43,8 +43,11 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?
 _MOST_MICROSECONDS = timedelta(microseconds=2**63 - 1)
 
 
-def cell_reader(type: Type, *, text: bool = False) -> Reader:
-    """How cells of a column of this type are read; with ``text`` all of them are texts."""
+def cell_reader(type: Type, *, text: bool = False, deep: bool = False) -> Reader:
+    """How cells of a column of this type are read; with ``text`` all of them are texts.
+
+    With ``deep`` so are the values inside of structs and lists, which come as dictionaries and lists of texts.
+    """
     bare = plain(type)
     match bare:
         case Primitive():
@@ -52,9 +55,9 @@ def cell_reader(type: Type, *, text: bool = False) -> Reader:
         case Decimal():
             return _stripped(_decimal(bare)) if text else _decimal(bare)
         case ListOf():
-            return _list(cell_reader(bare.element))
+            return _list(cell_reader(bare.element, text=deep, deep=deep))
         case Struct():
-            return _struct(bare)
+            return _struct(bare, deep)
         case _:
             assert_never(bare)
 
@@ -190,8 +193,8 @@ def _list(element: Reader) -> Reader:
     return read
 
 
-def _struct(struct: Struct) -> Reader:
-    steps = tuple((attribute, cell_reader(attribute.type)) for attribute in struct.attributes)
+def _struct(struct: Struct, deep: bool) -> Reader:
+    steps = tuple((each, cell_reader(each.type, text=deep, deep=deep)) for each in struct.attributes)
 
     def read(cell: Any) -> dict[str, Any]:
         found = _from_json(cell)

@@ -1,22 +1,33 @@
 """One source as a file declares it → a :class:`~situ.sources.model.Source`, with all that is wrong with it.
 
 ``{csv: people.csv, columns: {nr: string, role: optional string}, key: nr, max_age: 1 min}``; in place of ``csv`` also
-``parquet``, or ``sql`` with the ``url`` of a database. Knows the notation, and reads no table.
+``parquet``, ``xml`` with the path of its ``rows``, or ``sql`` with the ``url`` of a database. With a ``concept`` rows
+tell of its instances. Knows the notation, and reads no table; what a concept is, is not known here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from situ.catalogue import COLUMN_UNFIT, DECLARED_TWICE, MISSING_KEY, ONE_PLACE, UNKNOWN_COLUMN, UNKNOWN_KEY
-from situ.documents import Fields, Node, Reader, Scalar, Sequence
+from situ.catalogue import (
+    BAD_XPATH,
+    COLUMN_UNFIT,
+    CONCEPT_KEY,
+    DECLARED_TWICE,
+    MISSING_KEY,
+    ONE_PLACE,
+    UNKNOWN_COLUMN,
+    UNKNOWN_KEY,
+)
+from situ.documents import Fields, Mapping, Node, Reader, Scalar, Sequence
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.expr.faults import Faults
 from situ.quantities import parse_duration
-from situ.sources.model import Kind, Source, may_be_as_of, may_be_key
+from situ.sources.model import Kind, Source, may_be_as_of, may_be_identity, may_be_key
+from situ.sources.paths import BadPath, cell_path, row_path
 from situ.sources.statement import read_statement
 from situ.types.declare import declare_attribute
 from situ.types.lookup import Lookup
@@ -24,7 +35,9 @@ from situ.types.model import Attribute, Struct
 from situ.types.table import Types
 
 KINDS = tuple(kind.value for kind in Kind)
-SOURCE_KEYS = (*KINDS, "url", "columns", "key", "as_of", "max_age")
+SOURCE_KEYS = (*KINDS, "url", "rows", "columns", "key", "as_of", "max_age", "concept", "attributes")
+_ONLY = {"url": Kind.SQL, "rows": Kind.XML}
+"""Keys that go with one kind of place and belong to it."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
 _REFERENCE = "${"
@@ -34,8 +47,9 @@ _REFERENCE = "${"
 class _Columns:
     """Those that are right, by name, and the names of all that are written: a faulty one is not unknown."""
 
-    right: dict[str, Attribute]
-    written: dict[str, Scalar]
+    right: dict[str, Attribute] = field(default_factory=dict)
+    written: dict[str, Scalar] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
 
 
 class Declaring:
@@ -53,13 +67,17 @@ class Declaring:
         if fields is None:
             return None
         kind, place = self._place(key, fields)
-        columns = self._columns(key, fields)
-        url = self._url(fields) if kind is Kind.SQL else self._no_url(fields, kind)
+        columns = self._columns(key, fields, kind)
+        self._check_stray(fields, kind)
+        url = self._url(fields) if kind is Kind.SQL else ""
+        rows = self._rows(fields) if kind is Kind.XML else ""
         if kind is Kind.SQL and place is not None:
             self._check_statement(place, columns)
         found = tuple(self._key(fields, columns))
         as_of = self._as_of(fields, columns)
-        max_age = self._max_age(fields)
+        max_age = self._duration(fields, "max_age") or timedelta(0)
+        concept = self._concept(key, fields, columns, found, as_of)
+        attributes = tuple(self._attributes(fields, columns))
         if kind is None or place is None or len(self._read.problems.errors) > before:
             return None
         return Source(
@@ -71,6 +89,10 @@ class Declaring:
             key=found,
             as_of=as_of,
             max_age=max_age,
+            rows=rows,
+            paths=tuple(sorted(columns.paths.items())),
+            concept=concept,
+            attributes=attributes,
             location=key.location,
         )
 
@@ -102,12 +124,31 @@ class Declaring:
             self._read.wrong(scalar, "an address such as `postgresql://user@host/database` or `sqlite:///file.db`")
         return _written(scalar)
 
-    def _no_url(self, fields: Fields, kind: Kind | None) -> str:
-        stray = fields.mapping.key("url")
-        if stray is not None and kind is not None:
-            known = tuple(each for each in SOURCE_KEYS if each != "url" and (each == kind or each not in KINDS))
-            self._problem(UNKNOWN_KEY(stray.location, key="url", nearest=(), known=known))
-        return ""
+    def _check_stray(self, fields: Fields, kind: Kind | None) -> None:
+        for name, only in _ONLY.items():
+            stray = fields.mapping.key(name)
+            if stray is not None and kind not in (None, only):
+                known = tuple(
+                    each
+                    for each in SOURCE_KEYS
+                    if (each == kind or each not in KINDS) and _ONLY.get(each, kind) is kind
+                )
+                self._problem(UNKNOWN_KEY(stray.location, key=name, nearest=(), known=known))
+
+    def _rows(self, fields: Fields) -> str:
+        if "rows" not in fields:
+            place = fields.mapping.key("xml")
+            where = "beside `xml`"
+            self._problem(MISSING_KEY(place.location if place else fields.mapping.location, key="rows", where=where))
+            return ""
+        scalar = fields.scalar("rows")
+        if scalar is None:
+            return ""
+        try:
+            row_path(scalar.text)
+        except BadPath as error:
+            self._bad_path(scalar, "rows", error)
+        return scalar.text.strip()
 
     def _check_statement(self, place: Scalar, columns: _Columns) -> None:
         if _REFERENCE in place.text:
@@ -125,8 +166,8 @@ class Declaring:
 
     # ── what it holds ─────────────────────────────────────────────────────────────────────────────
 
-    def _columns(self, key: Scalar, fields: Fields) -> _Columns:
-        columns = _Columns({}, {})
+    def _columns(self, key: Scalar, fields: Fields, kind: Kind | None) -> _Columns:
+        columns = _Columns()
         if "columns" not in fields:
             self._problem(MISSING_KEY(key.location, key="columns", where=f"in `{key.text}`"))
         noted = Problems()
@@ -137,12 +178,29 @@ class Declaring:
             self._read.wrong(node, "at least one column, as in `columns: {id: string}`")
         for name, form in entries:
             columns.written[name.text] = name
+            if kind is Kind.XML and isinstance(form, Mapping):
+                form = self._without_path(name, form, columns)
             declaration = declare_attribute(name, form, self._read)
             attribute = lookup.attribute(declaration) if declaration is not None else None
             if attribute is not None:
                 columns.right[name.text] = attribute
         self._read.problems.extend(each for each in noted if not self._faults.explain(each))
         return columns
+
+    def _without_path(self, name: Scalar, form: Mapping, columns: _Columns) -> Node:
+        """The declaration of a column without its path, which is noted: of ``{type: Box m, xpath: box}`` the type."""
+        node = form.get("xpath")
+        if node is None:
+            return form
+        scalar = self._read.scalar(node)
+        if scalar is not None:
+            try:
+                cell_path(scalar.text)
+                columns.paths[name.text] = scalar.text.strip()
+            except BadPath as error:
+                self._bad_path(scalar, "a cell", error)
+        others = tuple(each for each in form.entries if each[0].text != "xpath")
+        return others[0][1] if [key.text for key, _ in others] == ["type"] else replace(form, entries=others)
 
     def _key(self, fields: Fields, columns: _Columns) -> Iterator[str]:
         node = fields.node("key")
@@ -170,20 +228,43 @@ class Declaring:
             self._unfit(scalar, column, "the time from which a row is valid", "Declare it as `timestamp` or `date`.")
         return scalar.text
 
-    def _max_age(self, fields: Fields) -> timedelta:
-        node = fields.node("max_age")
-        if node is None:
-            return timedelta(0)
-        if not isinstance(node, Scalar) or isinstance(node.value, bool) or node.value is None:
-            self._read.wrong(node, "a duration such as `1 min`")
-            return timedelta(0)
-        try:
-            return parse_duration(node.text, node.location)
-        except SituError as error:
-            # What the environment holds is not shown, not even when it is wrong.
-            shown = "a duration such as `1 min`"
-            self._read.wrong(node, shown) if node.substituted else self._read.problems.extend(error.problems)
-            return timedelta(0)
+    def _concept(self, key: Scalar, fields: Fields, columns: _Columns, found: tuple[str, ...], as_of: str) -> str:
+        concept = fields.scalar("concept")
+        if concept is None:
+            stray = fields.mapping.key("attributes")
+            if stray is not None and "concept" not in fields:
+                self._problem(MISSING_KEY(stray.location, key="concept", where="beside `attributes`"))
+            return ""
+        identity = columns.right.get(found[0]) if len(found) == 1 else None
+        remedy = "Write `key:` with the one column that is the identity of an instance."
+        if not found:
+            reason = "it has no key"
+        elif len(found) > 1:
+            reason = f"its key has {len(found)} columns"
+        elif as_of:
+            reason = "it holds several rows for an instance, each valid from a time on"
+            remedy = "Let a view or a SELECT give the row that is valid now, and leave `as_of` out."
+        elif identity is not None and not may_be_identity(identity.type):
+            reason = f"its key `{identity.name}` is of type `{identity.type}`"
+            remedy = "Identities are texts or whole numbers."
+        else:
+            return concept.text
+        self._problem(
+            CONCEPT_KEY(concept.location, source=key.text, concept=concept.text, reason=reason, remedy=remedy)
+        )
+        return concept.text
+
+    def _attributes(self, fields: Fields, columns: _Columns) -> Iterator[tuple[str, str]]:
+        for name, node in sorted(fields.entries("attributes"), key=lambda entry: entry[0].text):
+            column = self._read.scalar(node)
+            if column is not None:
+                self._column(column, columns)
+                if column.text != name.text:
+                    yield name.text, column.text
+
+    def _duration(self, fields: Fields, key: str) -> timedelta | None:
+        node = fields.node(key)
+        return None if node is None else read_duration(node, self._read)
 
     def _column(self, scalar: Scalar, columns: _Columns) -> Attribute | None:
         if scalar.text not in columns.written:
@@ -195,6 +276,10 @@ class Declaring:
     def _problem(self, problem: Problem) -> None:
         self._read.problems.add(problem)
 
+    def _bad_path(self, scalar: Scalar, what: str, error: BadPath) -> None:
+        problem = BAD_XPATH(scalar.location, path=scalar.text, what=what, reason=error.reason, remedy=error.remedy)
+        self._problem(problem)
+
     def _unknown(self, where: str, column: str, location: Location, known: tuple[str, ...]) -> None:
         similar = nearest(column, known)
         self._problem(UNKNOWN_COLUMN(location, where=where, column=column, nearest=similar, known=known))
@@ -202,6 +287,20 @@ class Declaring:
     def _unfit(self, scalar: Scalar, column: Attribute, use: str, remedy: str) -> None:
         problem = COLUMN_UNFIT(scalar.location, column=column.name, type=str(column.type), use=use, remedy=remedy)
         self._problem(problem)
+
+
+def read_duration(node: Node, read: Reader, text: str | None = None) -> timedelta | None:
+    """The duration that a node, or the part ``text`` of it, stands for; None, with the problem noted, if it is none."""
+    if not isinstance(node, Scalar) or isinstance(node.value, bool) or node.value is None:
+        read.wrong(node, "a duration such as `1 min`")
+        return None
+    try:
+        return parse_duration(node.text if text is None else text, node.location)
+    except SituError as error:
+        # What the environment holds is not shown, not even when it is wrong.
+        shown = "a duration such as `1 min`"
+        read.wrong(node, shown) if node.substituted else read.problems.extend(error.problems)
+        return None
 
 
 def _written(scalar: Scalar) -> str:

@@ -1,20 +1,21 @@
-"""The files of ``sources/`` → pull sources by name, every one checked against the types of the project."""
+"""The files of ``sources/`` → pull and push sources by name, every one checked against the types of the project."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from situ.catalogue import BAD_NAME, DECLARED_TWICE
 from situ.documents import Document, Fields, Node, Reader, Scalar, parse_json
 from situ.errors import Problems
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.sources.declare import Declaring
-from situ.sources.model import Source
+from situ.sources.declare_push import DeclaringPushes
+from situ.sources.model import Push, Source
 from situ.types.declare import is_nothing
 from situ.types.table import Types
 
@@ -22,25 +23,46 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Names of sources: words, since functions and policies mention them."""
 
 
+T = TypeVar("T", Source, Push)
+
+_SECTIONS = ("pull", "push")
+
+
 def load_sources(
     documents: Iterable[Document], types: Types, problems: Problems, *, faults: Faults = NO_FAULTS
 ) -> Mapping[str, Source]:
-    """Read and check what all these documents declare together; what is wrong is reported and left out."""
-    read, declaring = Reader(problems), Declaring(types, problems, faults)
-    found: dict[str, Source] = {}
+    """The tables that all these documents declare together; what is wrong is reported and left out."""
+    return _load("pull", "The source", Declaring(types, problems, faults).source, documents, problems)
+
+
+def load_pushes(
+    documents: Iterable[Document], types: Types, problems: Problems, *, faults: Faults = NO_FAULTS
+) -> Mapping[str, Push]:
+    """The push sources that all these documents declare together; what is wrong is reported and left out."""
+    return _load("push", "The push source", DeclaringPushes(types, problems, faults).push, documents, problems)
+
+
+def _load(
+    section: str,
+    what: str,
+    declare: Callable[[Scalar, Node], T | None],
+    documents: Iterable[Document],
+    problems: Problems,
+) -> Mapping[str, T]:
+    read = Reader(problems)
+    found: dict[str, T] = {}
     places: dict[str, Scalar] = {}
     for document in documents:
         if document.root is not None and is_nothing(document.root):
             problems.extend(document.problems)
             continue
-        fields = read.document(document, optional=("pull",))
-        for key, node in _entries(fields):
+        fields = read.document(document, optional=_SECTIONS)
+        for key, node in _entries(fields, section):
             first = places.setdefault(key.text, key)
             if first is not key:
-                place = str(first.location)
-                problems.add(DECLARED_TWICE(key.location, what="The source", name=key.text, first=place))
+                problems.add(DECLARED_TWICE(key.location, what=what, name=key.text, first=str(first.location)))
             named = _check_name(key, problems)
-            source = declaring.source(key, node)
+            source = declare(key, node)
             if source is not None and named and first is key:
                 found[key.text] = source
     return MappingProxyType({name: found[name] for name in sorted(found)})
@@ -49,12 +71,22 @@ def load_sources(
 def sources_from_json(value: Any, types: Types) -> Mapping[str, Source]:
     """The sources that ``sources_as_json`` wrote; ValueError for what it cannot have written."""
     problems = Problems()
-    document = parse_json(json.dumps({"pull": value}), "sources")
-    sources = load_sources([document], types, problems)
+    sources = load_sources([parse_json(json.dumps({"pull": value}), "sources")], types, problems)
+    # Places in what was written here are no places in any file.
+    return MappingProxyType({name: replace(each, location=None) for name, each in _right(sources, problems).items()})
+
+
+def pushes_from_json(value: Any, types: Types) -> Mapping[str, Push]:
+    """The push sources that ``pushes_as_json`` wrote; ValueError for what it cannot have written."""
+    problems = Problems()
+    pushes = load_pushes([parse_json(json.dumps({"push": value}), "sources")], types, problems)
+    return MappingProxyType({name: replace(each, location=None) for name, each in _right(pushes, problems).items()})
+
+
+def _right(found: Mapping[str, T], problems: Problems) -> Mapping[str, T]:
     if problems.errors:
         raise ValueError("; ".join(map(str, problems.errors)))
-    # Places in what was written here are no places in any file.
-    return MappingProxyType({name: replace(each, location=None) for name, each in sources.items()})
+    return found
 
 
 def _check_name(key: Scalar, problems: Problems) -> bool:
@@ -66,7 +98,7 @@ def _check_name(key: Scalar, problems: Problems) -> bool:
     return False
 
 
-def _entries(fields: Fields | None) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields | None, section: str) -> tuple[tuple[Scalar, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
-    node = fields.node("pull") if fields is not None else None
-    return () if fields is None or node is None or is_nothing(node) else fields.entries("pull")
+    node = fields.node(section) if fields is not None else None
+    return () if fields is None or node is None or is_nothing(node) else fields.entries(section)

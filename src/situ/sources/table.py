@@ -17,7 +17,7 @@ import msgspec
 
 from situ.catalogue import CELL_UNFIT, KEY_TWICE
 from situ.errors import Problem, Problems, SituError
-from situ.sources.cells import cell_reader
+from situ.sources.cells import Reader, cell_reader
 from situ.sources.model import Source, may_be_as_of, may_be_key
 from situ.types.encode import encoder
 from situ.types.model import Attribute, Struct
@@ -31,13 +31,19 @@ Keyed = tuple[tuple[str, ...], str]
 _MOST_PROBLEMS = 20
 
 
-def make_table(source: Source, cells: Mapping[str, Sequence[Any]], *, text: bool = False) -> Table:
-    """The table of these cells, column by column; with ``text`` all cells are texts, None is null.
+def make_table(source: Source, cells: Mapping[str, Sequence[Any]], *, text: bool = False, deep: bool = False) -> Table:
+    """The table of these cells, column by column; None is null.
+
+    With ``text`` all cells are texts, with ``deep`` so are the values inside of cells that are structs or lists.
 
     :class:`SituError` with S112 for cells that do not fit, and S113 where rows have the key of the source twice.
     """
     problems: list[Problem] = []
-    columns = [_column(source, each, cells[each.name], text, problems) for each in source.columns]
+    readers = [cell_reader(each.type, text=text, deep=deep) for each in source.columns]
+    columns = [
+        _column(source, each, cells[each.name], read, problems)
+        for each, read in zip(source.columns, readers, strict=True)
+    ]
     if problems:
         raise SituError(*problems)
     names = [each.name for each in source.columns]
@@ -52,9 +58,8 @@ def make_table(source: Source, cells: Mapping[str, Sequence[Any]], *, text: bool
 
 
 def _column(
-    source: Source, attribute: Attribute, cells: Sequence[Any], text: bool, problems: list[Problem]
+    source: Source, attribute: Attribute, cells: Sequence[Any], read: Reader, problems: list[Problem]
 ) -> list[Any]:
-    read = cell_reader(attribute.type, text=text)
     values: list[Any] = []
     for number, cell in enumerate(cells, 1):
         try:

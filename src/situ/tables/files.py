@@ -39,7 +39,7 @@ def stamp_of(file: Path) -> Stamp:
     try:
         found = os.stat(file)  # noqa: PTH116 - the same call for all that it tells
     except OSError as error:
-        raise _no_file(error) from None
+        raise no_file(error) from None
     return Stamp(file, found.st_mtime_ns, found.st_size, (found.st_dev, found.st_ino))
 
 
@@ -60,7 +60,7 @@ def read_csv(file: Path, wanted: Sequence[str], most: int) -> Cells:
             ),
         )
     except OSError as error:
-        raise _no_file(error) from None
+        raise no_file(error) from None
     except UnicodeDecodeError:
         raise Unreadable("it is not UTF-8", "Save the file as UTF-8.") from None
     except (pa.ArrowException, csv.Error) as error:
@@ -78,7 +78,7 @@ def read_parquet(file: Path, wanted: Sequence[str], most: int) -> Cells:
             table = opened.read(columns=list(wanted), use_threads=False)
         return {name: _cells(table.column(name)) for name in wanted}
     except OSError as error:
-        raise _no_file(error) from None
+        raise no_file(error) from None
     except pa.ArrowException as error:
         raise Unreadable(_first_line(error), "Is it a Parquet file, and complete?") from None
 
@@ -111,7 +111,7 @@ def _coarse(type: Any) -> Any:
     return type
 
 
-def _no_file(error: OSError) -> Unreadable:
+def no_file(error: OSError) -> Unreadable:
     reason = error.strerror or _first_line(error)
     return Unreadable(reason[:1].lower() + reason[1:], _REMEDY)
 

@@ -15,6 +15,7 @@ from situ.documents import Scalar, parse_json, substitute
 from situ.errors import Problems, SituError, nearest
 from situ.sources import Kind, Source, Table, make_table
 from situ.tables.databases import LONGEST, PATIENCE, Databases
+from situ.tables.elements import read_xml
 from situ.tables.files import Cells, Stamp, read_csv, read_parquet, stamp_of
 from situ.tables.unreadable import NoColumn, Unreadable
 
@@ -74,7 +75,8 @@ class Reading:
         raw = hashlib.sha256(pickle.dumps(cells)).digest() if source.kind is Kind.SQL else b""
         if before is not None and raw and raw == before.raw:
             return before
-        return Read(table=make_table(source, cells, text=source.kind is Kind.CSV), stamp=stamp, raw=raw)
+        text, deep = source.kind in (Kind.CSV, Kind.XML), source.kind is Kind.XML
+        return Read(table=make_table(source, cells, text=text, deep=deep), stamp=stamp, raw=raw)
 
     def is_as_before(self, stamp: Stamp | None) -> bool:
         """Whether the file is still the one that was read."""
@@ -94,8 +96,16 @@ class Reading:
         file = self._folder / place
         stamp = stamp_of(file)
         settled = time.time_ns() - stamp.changed > _SETTLED
-        read = read_csv if source.kind is Kind.CSV else read_parquet
-        return read(file, wanted, self._most_rows), stamp if settled else None
+        return self._of_file(source, file, wanted), stamp if settled else None
+
+    def _of_file(self, source: Source, file: Path, wanted: list[str]) -> Cells:
+        match source.kind:
+            case Kind.CSV:
+                return read_csv(file, wanted, self._most_rows)
+            case Kind.PARQUET:
+                return read_parquet(file, wanted, self._most_rows)
+            case _:
+                return read_xml(file, source, self._most_rows)
 
     def _resolved(self, source: Source, text: str) -> str:
         problems = Problems()
