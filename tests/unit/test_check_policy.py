@@ -143,6 +143,7 @@ def test_measures_and_comparisons() -> None:
         left=(("position", "x"), ("position", "y")), right=(("position", "x"), ("position", "y")), distance=3.0
     )
     assert only_relation(conditions("3 m > distance(A, B)", concepts="person A\nperson B")).reach is not None
+    assert only_relation(conditions("A is within 0 m of B", concepts="person A\nperson B")).reach is None
     assert only_relation(conditions("distance(A, B) > 3 m", concepts="person A\nperson B")).reach is None
     own = only_relation(conditions("A.speed >= 1 [m/s]", concepts="person A"))
     assert (own.text, own.aliases) == ("A.speed >= 1 [m/s]", ("A",))
@@ -201,6 +202,8 @@ PAIR = "person A\nperson B\nroom R"
             ),
         ),
         ("S159", conditions("A is inside R", concepts="person A\nroom R (floor > '5', floor < '3')")),
+        ("S159", conditions("A is within -1 m of B")),
+        ("S159", conditions("distance(A, B) < 0 m")),
         ("S160", conditions("A is inside R", concepts="person A (speed > 3 [m/s])\nroom R")),
         ("S161", conditions("A.speed > A.pace")),
         ("S162", conditions("A is inside R followed-by A.status = 'guest'")),

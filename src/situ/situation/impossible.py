@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from situ.expr.tree import And, Compare, In, Literal, Node, Or, Read
+from situ.expr.tree import And, Apply, Compare, In, Literal, Node, Or, Read
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -16,6 +16,9 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+_DISTANCES = ("distance", "geo_distance")
+"""Never below zero."""
 
 
 def is_impossible(node: Node) -> bool:
@@ -29,6 +32,8 @@ def is_impossible(node: Node) -> bool:
             return any(is_impossible(arg) for arg in args) or _exclude_each_other(args)
         case Compare(right=Literal(value=None)):
             return True
+        case Compare(op="<" | "<=" as op, left=Apply(overload=overload), right=Literal(value=most)):
+            return overload.name in _DISTANCES and (most < 0 or (most == 0 and op == "<"))
         case _:
             return False
 

@@ -16,7 +16,7 @@ def reach_of(test: Node) -> Reach | None:
     """The reach of a simplified test, if it is surely bounded."""
     match test:
         case Compare(op="<" | "<=", left=Apply(overload=overload, args=args), right=Literal(value=float() as most)):
-            return _between(args, most) if overload.name == "distance" else None
+            return _between(args, most) if overload.name == "distance" and most > 0 else None
         case And(args=args):
             found = [reach for arg in args if (reach := reach_of(arg)) is not None]
             return min(found, key=lambda each: each.distance, default=None)
