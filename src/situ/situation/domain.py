@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition, Scope, Variable
+from situ.settings import Settings
 from situ.situation.ontology import Concept, End, Measure, Ontology, Relationship
+from situ.sources.model import Push
 from situ.types.table import Types
 
 T = TypeVar("T", bound=Relationship | Measure)
@@ -26,6 +29,17 @@ class Domain:
     types: Types
     limits: Limits = DEFAULT_LIMITS
     window: int = 5_000_000
+
+    @classmethod
+    def of(cls, ontology: Ontology, pushes: Iterable[Push], types: Types, settings: Settings) -> Domain:
+        """That of a project."""
+        return cls(
+            ontology=ontology,
+            fed=frozenset(End(concept=each.concept, attribute=each.attribute) for each in pushes),
+            types=types,
+            limits=settings.expression_limits,
+            window=settings.defaults.window // timedelta(microseconds=1),
+        )
 
     def brings(self, concept: Concept, attribute: str) -> bool:
         """Whether events bring this attribute of some instance of the concept."""
