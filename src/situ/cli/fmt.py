@@ -88,16 +88,21 @@ def _format_files(files: list[Path], project: Path | None, check: bool) -> tuple
 
 
 def _formatted(file: Path, project: Path | None) -> tuple[str, str]:
-    """The file as it is and as it should be; a file that is not YAML has no form."""
+    """The file as it is and as it should be; a file that is not right has no form."""
     from situ.cli.files import read_file
     from situ.documents import parse_yaml
     from situ.errors import Problems
     from situ.interpretation.xml_form import parse_context_xml
     from situ.project.format import format_text
-    from situ.project.places import is_xml
+    from situ.project.places import is_policy, is_xml
+    from situ.situation.parse import parse_policy
 
     data = read_file(str(file))
     name = _name_in_project(file, project)
+    if is_policy(name):
+        parse_policy(data, str(file))
+        text = data.decode("utf-8")
+        return text, format_text(text, name)
     document = parse_context_xml(data, str(file)) if is_xml(name) else parse_yaml(data, str(file))
     Problems(document.problems).raise_errors()
     text = data.decode("utf-8")

@@ -2,7 +2,8 @@
 
 Comments, order and lines stay as they are. Trailing blanks, tabs between words, foreign line ends go; attributes,
 heads of types, signatures and expressions get their one spelling. A file that is not right as YAML stays as it is,
-and no change is made that would change what a file says. Contexts in XML and Python stay as they are, too.
+and no change is made that would change what a file says. Policies are printed anew, with their comments. Contexts in
+XML and Python stay as they are, too.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from situ.documents import Mapping, Node, Scalar, parse_yaml, to_data
 from situ.documents import Sequence as SequenceNode
 from situ.errors import Problems
 from situ.project.folder import list_files, read_file
-from situ.project.places import is_code, is_xml, kind_of
+from situ.project.places import is_code, is_policy, is_xml, kind_of
 from situ.project.spellings import Respelled, respell
+from situ.situation.tidy import tidy_policy
 
 _COMMENT_OR_TABS = re.compile(r"(?P<comment>#[^\n]*)|[ ]*\t[ \t]*")
 _TRAILING = re.compile(r"[ \t]+(?=\n)")
@@ -27,6 +29,8 @@ _TRAILING = re.compile(r"[ \t]+(?=\n)")
 
 def format_text(text: str, file: str) -> str:
     """The file in its canonical form; formatting that again changes nothing."""
+    if is_policy(file):
+        return tidy_policy(text, file)
     kind = kind_of(file)
     if kind is None or is_xml(file) or is_code(file) or not text.strip() or _parse(text, file) is None:
         return text

@@ -55,6 +55,12 @@ def is_xml(file: str) -> bool:
     return len(path.parts) == 2 and path.parts[0] == "contexts" and path.suffix == ".xml"
 
 
+def is_policy(file: str) -> bool:
+    """Whether this is a policy."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == "policies" and path.suffix == ".dpl"
+
+
 def remark(file: str) -> Problem | None:
     """What to say about a file that is not read; None if it is plainly something else, such as a README."""
     path = PurePosixPath(file)

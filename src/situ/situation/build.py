@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token, Tree
 
-from situ.catalogue import OPTION_UNFIT
+from situ.catalogue import OPTION_UNFIT, POLICY_SYNTAX
 from situ.documents.source import Source
 from situ.errors import Location, SituError
 from situ.expr.spelling import spell
@@ -53,6 +53,12 @@ class Builder:
             found = parse_duration(spell(str(token)).replace("[", "").replace("]", ""), place)
         except SituError as error:
             (cause,) = error.problems
+            if option == "followed-by":
+                expected = "a duration"
+                problem = POLICY_SYNTAX(
+                    place, cause=cause, found=f"`{token}`", expected=expected, nearest=(), remedy=""
+                )
+                raise SituError(problem) from None
             problem = OPTION_UNFIT(place, cause=cause, option=option, reason="is no duration", nearest=(), remedy="")
             raise SituError(problem) from None
         if not found and option in ("window", "followed-by"):

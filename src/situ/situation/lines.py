@@ -159,7 +159,9 @@ class _Reading:
         """The section that a word at the beginning of a line opens: also one that is misspelled and not there yet."""
         if word in SECTIONS:
             return word
-        meant = _SPOKEN.get(word) or next(iter(nearest(word, SECTIONS, 1)), None) if alone else None
+        if word in OPTIONS or not alone or abs(len(word) - len("concepts")) > len("ab"):
+            return None
+        meant = _SPOKEN.get(word) or next(iter(nearest(word, SECTIONS, 1)), None)
         seen = {section.name for section in self._block.sections}
         return meant if meant not in seen else None
 

@@ -82,7 +82,32 @@ def _comma(refused: Refused) -> Problem | None:
     )
 
 
+def _as(refused: Refused) -> Problem | None:
+    """``person as A``: two words make a concept, the third has no alias."""
+    words = refused.before.split()
+    if len(words) < 3 or words[-2].lower() != "as":
+        return None
+    remedy = f"The alias stands behind the concept: `{words[-3]} {words[-1]}`."
+    return syntax_problem(refused, "a concept and its alias", remedy)
+
+
+def _text_for_like(refused: Refused) -> Problem | None:
+    if not re.search(r"\blike\Z", refused.before, re.IGNORECASE):
+        return None
+    return syntax_problem(
+        refused, "text in quotes", "Write a pattern: `name like 'A%'`; `%` is any text, `_` any letter."
+    )
+
+
+def _value_missing(refused: Refused) -> Problem | None:
+    if refused.found not in (")", "") or not re.search(r"[=<>]\Z", refused.before):
+        return None
+    return syntax_problem(refused, "a value", "Write a value: `status = 'guest'`, `age > 5`.")
+
+
 def _list_wanted(refused: Refused) -> Problem | None:
+    if re.search(r"\bin\s*\(\Z", refused.before, re.IGNORECASE) and refused.found in (")", ""):
+        return syntax_problem(refused, "a value", "Write the values: `in ('guest', 'visitor')`.")
     if not re.search(r"\bin\Z", refused.before, re.IGNORECASE) or "LPAR" not in refused.expected:
         return None
     return syntax_problem(refused, "`(`", "Several values stand in parentheses: `in ('guest', 'visitor')`.")
@@ -109,11 +134,14 @@ RECOGNISED: tuple[Callable[[Refused], Problem | None], ...] = (
     _property_after_unit,
     _properties_outside,
     _with_without_property,
+    _as,
     _one_word,
     _or_between_properties,
     _alias_before_attribute,
-    _no_property,
     _list_wanted,
+    _no_property,
+    _text_for_like,
+    _value_missing,
     text_wanted,
     _no_comparison,
     _comma,

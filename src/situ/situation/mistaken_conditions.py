@@ -86,6 +86,40 @@ def _attribute_without_alias(refused: Refused) -> Problem | None:
     return syntax_problem(refused, "a relationship, `(` or `.`", remedy)
 
 
+def _text_without_quotes(refused: Refused) -> Problem | None:
+    """``A.status = guest``: the word could begin an attribute or a measure."""
+    word = re.search(rf"[=<>]\s*(?P<name>{NAME})\Z", refused.before)
+    if word is None or "DOT" not in refused.expected:
+        return None
+    name = word["name"]
+    remedy = f"Text stands in single quotes, `'{name}'`; an attribute is written with its alias, as `A.{name}`."
+    return syntax_problem(refused, "`(` or `.`", remedy)
+
+
+def _compared_twice(refused: Refused) -> Problem | None:
+    if refused.found not in ("=", "!=", "<", ">", "<=", ">=") or "_AND" not in refused.expected:
+        return None
+    return unexpected(refused, "Compare two at a time: `1 m < distance(A, B) and distance(A, B) < 5 m`.")
+
+
+def _arithmetic(refused: Refused) -> Problem | None:
+    if refused.found not in ("+", "-", "*", "/", "%", "^"):
+        return None
+    return unexpected(refused, "Policies do not calculate: declare a measure in the ontology, and compare that.")
+
+
+def _not_before_is(refused: Refused) -> Problem | None:
+    if refused.found.lower() != "is" or not re.search(r"\bnot\Z", refused.before, re.IGNORECASE):
+        return None
+    return RELATION_INCOMPLETE(refused.place(), reason="`not` comes before `is`", remedy="Write `is not`.")
+
+
+def _no_duration(refused: Refused) -> Problem | None:
+    if not re.search(r"\bfollowed-by\s+within\Z", refused.before, re.IGNORECASE):
+        return None
+    return syntax_problem(refused, "a duration", "Write how long: `followed-by within 10 s`.")
+
+
 def _part_of_attribute(refused: Refused) -> Problem | None:
     if refused.found != "." or re.search(rf"{NAME}\.{NAME}\Z", refused.before) is None:
         return None
@@ -117,6 +151,8 @@ def _two_in_a_line(refused: Refused) -> Problem | None:
         return None
     if _near_operator(refused.found) or refused.found.lower() in ("is", "of", "not"):
         return None
+    if "RPAR" in refused.expected:
+        return unexpected(refused, "Inside parentheses a line break joins nothing: write `and` or `or`.")
     return unexpected(refused, "Between two conditions stands `and`, `or`, `followed-by` or a line break.")
 
 
@@ -126,6 +162,10 @@ def _nothing_right(refused: Refused) -> Problem | None:
     if not ends or "NAME" not in refused.expected or not refused.before.split():
         return None
     words = refused.before.split()
+    if re.search(r"(?:[=<>]|\band|\bor|\bfollowed-by)\Z", refused.before, re.IGNORECASE):
+        return unexpected(refused, f"Something must stand behind `{words[-1]}`.")
+    if words[-1].endswith("("):
+        return unexpected(refused, "Parentheses hold conditions.")
     if words[-1].lower() in ("is", "not"):
         reason, remedy = "the relationship is missing", "Write `A is inside R`."
     elif words[-1] in refused.aliases and "IS" in refused.expected:
@@ -169,10 +209,14 @@ RECOGNISED: tuple[Callable[[Refused], Problem | None], ...] = (
     _begins_with_operator,
     _ends_with_operator,
     _not_before_relation,
+    _no_duration,
     compound_unit,
     decimal_comma,
     _alias_as_unit,
     _not_behind_relationship,
+    _not_before_is,
+    _text_without_quotes,
+    _compared_twice,
     _then,
     _unit_alone,
     _attribute_without_alias,
@@ -182,5 +226,6 @@ RECOGNISED: tuple[Callable[[Refused], Problem | None], ...] = (
     _several_words,
     _nothing_right,
     _comma,
+    _arithmetic,
     _two_in_a_line,
 )

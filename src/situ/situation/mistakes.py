@@ -43,30 +43,30 @@ def _bad_name(refused: Refused) -> Problem | None:
     return POLICY_NAME(refused.place(start, start + len(name)), found=shown(name))
 
 
-def _no_duration(refused: Refused) -> Problem | None:
-    if re.match(r"\s*[:=]", refused.text):
-        return syntax_problem(refused, "a duration", "Options are written without a sign: `window 5 s`.")
-    return unexpected(refused, "Write a number and a unit of time: `5 s`, `200 ms`, `10 min`.")
+def _sign_before_duration(refused: Refused) -> Problem | None:
+    if not re.match(r"\s*[:=]", refused.text):
+        return None
+    return syntax_problem(refused, "a duration", "Options are written without a sign: `window 5 s`.")
 
 
 def _no_mode(refused: Refused) -> Problem | None:
     modes = ("chronicle", "recent", "all")
-    remedy = "It is `chronicle`, `recent` or `all`."
-    similar = nearest(refused.found, modes, 1)
     reason = f"cannot be {shown(refused.found)}" if refused.found else "says nothing"
-    return OPTION_UNFIT(refused.place(), option="consumption", reason=reason, nearest=similar, remedy=remedy)
-
-
-def _no_when(refused: Refused) -> Problem | None:
-    return unexpected(refused, "Write `actions on opening`, `actions on every detection` or `actions on close`.")
+    return OPTION_UNFIT(
+        refused.place(),
+        option="consumption",
+        reason=reason,
+        nearest=nearest(refused.found, modes, 1),
+        remedy="It is `chronicle`, `recent` or `all`.",
+    )
 
 
 _RECOGNISED: Mapping[str, tuple[Callable[[Refused], Problem | None], ...]] = {
     "preamble": (_not_an_option,),
     "policy": (_bad_name,),
-    "duration": (_no_duration,),
+    "duration": (_sign_before_duration,),
     "consumption": (_no_mode,),
-    "when": (_no_when,),
+    "when": (),
     "concepts": mistaken_concepts.RECOGNISED,
     "condition": mistaken_conditions.RECOGNISED,
     "action": (),

@@ -17,7 +17,7 @@ from lark.exceptions import UnexpectedInput
 
 from situ.catalogue import NO_SECTION, OPTION_UNFIT, POLICY_TOO_LARGE, SECTION_UNFIT
 from situ.documents.source import Limits, Source, read_source
-from situ.errors import Problem, Problems, SituError, nearest
+from situ.errors import Problem, Problems, SituError
 from situ.situation.build import Builder
 from situ.situation.foreign import foreign_spellings
 from situ.situation.lines import DEEPEST, OPTIONS, SECTIONS, Block, Section, Statement, take_apart
@@ -40,7 +40,7 @@ def parse_policy(data: str | bytes, file: str, limits: Limits = LIMITS) -> Polic
         raise SituError(source)
     problems = Problems()
     blocks = take_apart(source, problems, limits.problems)
-    policies = [_Policy(source, block, problems, limits).read() for block in blocks]
+    policies = [_Policy(source, block, problems, limits, alone=len(blocks) == 1).read() for block in blocks]
     if problems:
         raise SituError(*problems.sorted())
     (policy,) = policies
@@ -95,9 +95,9 @@ def _refused(
 class _Policy:
     """One policy being read."""
 
-    def __init__(self, source: Source, block: Block, problems: Problems, limits: Limits) -> None:
+    def __init__(self, source: Source, block: Block, problems: Problems, limits: Limits, *, alone: bool) -> None:
         self.source, self.block, self.problems, self.limits = source, block, problems, limits
-        self.words: dict[str, Statement] = {}
+        self.alone = alone
 
     def read(self) -> PolicyText | None:
         name, options = self._preamble()
@@ -107,8 +107,9 @@ class _Policy:
         lines = self._each(sections.get("conditions"), "condition", lambda built, tree: built.condition(tree), aliases)
         actions = self._each(sections.get("actions"), "action", lambda built, tree: built.action(tree))
         when = self._when(sections.get("actions"))
-        for section in SECTIONS:
-            self._need(section, sections.get(section))
+        if sections or self.alone:
+            for section in SECTIONS:
+                self._need(section, sections.get(section))
         if self.problems:
             return None
         return PolicyText(
@@ -126,13 +127,15 @@ class _Policy:
     def _preamble(self) -> tuple[Name | None, dict[str, Any]]:
         name: Name | None = None
         options: dict[str, Any] = {}
+        strange = False
         for statement in self.block.preamble:
             word, rest = _first_word(statement)
             if word == "policy":
                 name = self._attempt("policy", rest, lambda built, tree: built.name(tree.children[0])) or name
             elif word in OPTIONS:
                 self._option(word, statement, rest, options)
-            else:
+            elif self.block.sections or not strange:  # without a section all lines are strange: one is enough
+                strange = True
                 self.problems.add(explain(Refused("preamble", statement, self.source, _blanks(statement.text))))
         return name, options
 
@@ -185,10 +188,7 @@ class _Policy:
     def _need(self, name: str, section: Section | None) -> None:
         if section is None:
             place = self.source.location(len(self.source.text.rstrip()))
-            words = [_first_word(each)[0] for each in self.block.preamble]
-            likely = next((word for word in words if name in nearest(word, (name,))), "")
-            if not likely:
-                self.problems.add(NO_SECTION(place, section=name, example=_EXAMPLES[name]))
+            self.problems.add(NO_SECTION(place, section=name, example=_EXAMPLES[name]))
         elif not section.statements and not section.broken:
             place = self.source.location(section.start, section.start + len(name))
             remedy = f"Write below it, one a line, such as `{_EXAMPLES[name]}`."

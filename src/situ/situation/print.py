@@ -100,7 +100,7 @@ def _relation(each: Relation) -> str:
     words.append(each.relationship.text)
     if each.parameter is not None:
         words.append(each.parameter.text)
-    if each.says_of:
+    if each.says_of or each.parameter is not None:  # a number would take the alias for its unit
         words.append("of")
     return " ".join([*words, each.right.text])
 

@@ -36,13 +36,24 @@ def _readings(text: str) -> tuple[str, ...]:
     except SituError:
         return _IN_GENERAL
     if not isinstance(condition, FollowedBy):
-        negated = _negated(condition)
-        return (print_condition(negated),) if negated is not None else _IN_GENERAL
+        return _readings_without_sequence(condition)
     first, second = _negated(condition.first), _negated(condition.second)
     if first is None or second is None:
         return _IN_GENERAL
     then = FollowedBy(condition.first, second, condition.within)
     return print_condition(then), f"({print_condition(then)}) or {print_condition(first)}"
+
+
+def _readings_without_sequence(condition: Condition) -> tuple[str, ...]:
+    """The opposite of the whole, and that of its first part only."""
+    negated = _negated(condition)
+    if negated is None:
+        return _IN_GENERAL
+    if not isinstance(condition, (AllOf, AnyOf)):
+        return (print_condition(negated),)
+    first = _negated(condition.parts[0])
+    assert first is not None
+    return print_condition(negated), print_condition(type(condition)((first, *condition.parts[1:])))
 
 
 def _negated(condition: Condition) -> Condition | None:

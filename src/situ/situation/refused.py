@@ -54,7 +54,7 @@ SPOKEN = {
     "TEXT": "text in quotes",
     "TYPED": "",
     "BOOLEAN": "",
-    "COMPARED": "`=`, `!=`, `<`, `>`, `<=` or `>=`",
+    "COMPARED": "`=`, `!=`, `<`, `>`, `<=`, `>=`",
     "LPAR": "`(`",
     "RPAR": "`)`",
     "COMMA": "`,`",
@@ -85,6 +85,15 @@ _KEYWORDS = {
 }
 
 
+_IN_GENERAL = {
+    "duration": "Write a number and a unit of time: `5 s`, `200 ms`, `10 min`.",
+    "when": "Write `actions on opening`, `actions on every detection` or `actions on close`.",
+    "concepts": "A concept is defined as `person A` or `person A (status = 'guest')`.",
+    "condition": "Conditions are relations, `A is not within 5 m of B`, and comparisons, `distance(A, B) < 5 m`.",
+    "action": "An action is its name and what it needs: `raise alarm`, `suspend policy night-watch`.",
+}
+
+
 def unexpected(refused: Refused, remedy: str = "") -> Problem:
     expected = sorted(refused.expected, key=lambda each: (_ORDER.index(each) if each in _ORDER else 99, each))
     spoken = [SPOKEN.get(each, f"`{each.strip('_').lower()}`") for each in expected]
@@ -97,7 +106,7 @@ def unexpected(refused: Refused, remedy: str = "") -> Problem:
         found=shown(found) if found else "The end of the line",
         expected=listed(choices) or "something else",
         nearest=similar,
-        remedy=remedy,
+        remedy=remedy or _IN_GENERAL.get(refused.rule, ""),
     )
 
 
