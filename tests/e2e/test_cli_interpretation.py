@@ -163,6 +163,8 @@ def test_an_event_is_explained_attribute_by_attribute(run: Explaining) -> None:
         "                  beaten: none; does not match: LogInfo.Address (the event is no LogInfo)",
         'kind              mapping       contexts/us.yaml:10    constant          "road"',
         'label             mapping       contexts/us.yaml:10    upper(truck)      "T7"',
+        "",
+        "warnings  none     observations  none",
     ]
 
 
@@ -214,6 +216,8 @@ def test_an_event_that_stays_as_it_is(run: Explaining) -> None:
     assert "address     LogInfo.Address   contexts/us.yaml:19   identity\n" in ran.out
     assert "            beaten: Address (P1 at level 0)\n" in ran.out
     assert "observation INT306: `LogInfo` has no mapping in `us` (out) and passes under its own type.\n" in ran.out
+    assert ran.out.endswith("\nwarnings  none     observations  INT306\n")
+    assert run.transform("--out", "Update").out.endswith("\nwarnings  none     observations  none\n")
 
 
 def test_on_the_way_in_and_what_needs_a_table(run: Explaining) -> None:

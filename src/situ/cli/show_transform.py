@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from situ.cli.output import visible
 from situ.cli.show_problems import STYLES, show_problems
 from situ.cli.show_types import table
 from situ.cli.traced import NOTHING, Made
+from situ.errors import Problem, Severity
 from situ.interpretation.shortcut import Policy
 
 _NONE = "–"
@@ -152,13 +154,22 @@ def _listed(candidates: tuple[Candidate, ...]) -> str:
 
 
 def _said(explained: TransformExplained) -> Iterator[RenderableType]:
-    """Warnings and observations, a line each."""
-    if not explained.problems:
-        return
+    """Warnings and observations, a line each, and at the end which there are: that there are none is said, too."""
     yield Text()
     for problem in explained.problems:
         label = f"{problem.severity.value} {problem.code.code}: "
         yield Text.assemble((label, STYLES[problem.severity]), visible(problem.message))
+    found = (
+        f"{severity.value}s  {', '.join(_codes(explained.problems, severity)) or 'none'}"
+        for severity in (Severity.WARNING, Severity.OBSERVATION)
+    )
+    yield Text((" " * 5).join(found), "dim")
+
+
+def _codes(problems: Sequence[Problem], severity: Severity) -> Iterator[str]:
+    """Each once, with how often it is there."""
+    numbers = Counter(each.code.code for each in problems if each.severity is severity)
+    return (f"{code} ({number})" if number > 1 else code for code, number in sorted(numbers.items()))
 
 
 def _values(each: PlaceExplained) -> Text:
