@@ -26,4 +26,5 @@ from situ.catalogue.registry import *
 from situ.catalogue.situation import *
 from situ.catalogue.sources import *
 from situ.catalogue.transformations import *
+from situ.catalogue.trying import *
 from situ.catalogue.types import *
