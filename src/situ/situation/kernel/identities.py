@@ -1,0 +1,82 @@
+"""Texts as whole numbers: identities, and what else of rows is text, are compared as codes.
+
+A code is the place of a text in a list. New texts are put at its end; those that no row mentions any more are taken out
+from time to time, and the rest numbered anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from situ.situation.kernel.table import Ints
+
+NONE = -1
+
+
+class Identities:
+    """The texts of a state, and the code of each."""
+
+    __slots__ = ("_codes", "_column", "texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = list(texts)
+        self._codes: dict[str, int] = {text: code for code, text in enumerate(self.texts)}
+        self._column: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def encode(self, column: pa.Array) -> Ints:
+        """The code of each text of a column, -1 for null."""
+        encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        codes = self.codes(encoded.dictionary.to_pylist())
+        indices = encoded.indices
+        if indices.null_count:
+            places = indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
+            codes = np.append(codes, NONE)
+        else:
+            places = indices.to_numpy(zero_copy_only=False)
+        found: Ints = codes[places]
+        return found
+
+    def codes(self, texts: Sequence[str | None]) -> Ints:
+        """The code of each text; new texts get one."""
+        known = self._codes
+        found = [known.get(text, NONE) for text in texts]  # type: ignore[arg-type]
+        if NONE in found:
+            for place, code in enumerate(found):
+                text = texts[place]
+                if code == NONE and text is not None:
+                    found[place] = self._add(text)
+        return np.array(found, np.int64)
+
+    def _add(self, text: str) -> int:
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return code
+
+    def decode(self, codes: Ints) -> list[str]:
+        texts = self.texts
+        return [texts[code] for code in codes.tolist()]
+
+    def column(self, codes: Ints) -> pa.Array:
+        """The texts as a column, null for -1."""
+        if self._column is None or len(self._column) < len(self.texts):
+            self._column = pa.array(self.texts, pa.string())
+        known = pa.array(codes, mask=codes < 0) if (codes < 0).any() else pa.array(codes)
+        return self._column.take(known)
+
+    def without(self, unused: Ints) -> tuple[Identities, Ints]:
+        """Without these codes; and the new code of each old one."""
+        kept = np.ones(len(self.texts), bool)
+        kept[unused] = False
+        renumbered = np.where(kept, np.cumsum(kept) - 1, NONE)
+        return Identities(text for text, keep in zip(self.texts, kept.tolist(), strict=True) if keep), renumbered

@@ -1,0 +1,242 @@
+"""The kernel of a policy: rows of leaves, what is remembered, and a watermark in; detections and what to remember out.
+
+A step decides everything whose report time lies before the watermark and was not decided yet. In this order: rows are
+taken in; occurrences of relations and of sequences are found; they are put together to matches; matches that hold
+nothing by absence are reported, others wait until nothing more can refute them; what no later event can need is
+forgotten. States are values: the same step can be taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from situ.situation.detection import Instances, derived_id
+from situ.situation.kernel.causes import Causes, Origins
+from situ.situation.kernel.following import Following
+from situ.situation.kernel.ingest import columns_of, ingest
+from situ.situation.kernel.matching import Groups, Matching
+from situ.situation.kernel.pairing import Pairing
+from situ.situation.kernel.refuting import Refuting
+from situ.situation.kernel.relating import Paired, Queried, Related, Stated, Step
+from situ.situation.kernel.reporting import Detected, as_columns, report, schema_of
+from situ.situation.kernel.state import State, load, save
+from situ.situation.kernel.table import Buffer, Ints, Table, empty, joined
+from situ.situation.kernel.timeless import Timeless
+from situ.situation.leaves import Leaf
+from situ.situation.plan import PolicyPlan, RelationPlan, partition_of
+from situ.situation.policy import Kind, Literal, Then
+
+_PENDING = "pending"
+
+
+class Kernel:
+    """A plan at work, in one of several partitions."""
+
+    def __init__(self, plan: PolicyPlan, *, partition: int = 0, partitions: int = 1) -> None:
+        self.plan = plan
+        self._partition, self._partitions = partition, partitions
+        self._aliases = [alias.name for alias in plan.policy.aliases]
+        window = plan.policy.window
+        related = {each.relation.text: self._related(each, place) for place, each in enumerate(plan.relations)}
+        self._pairs = [each for each in related.values() if isinstance(each, Paired) and each.plan.positive]
+        sequences: dict[Literal, Following] = {
+            each.then: Following(each, place, related, window) for place, each in enumerate(plan.sequences)
+        }
+        self._sequences = list(sequences.values())
+        self._matching = Matching(plan, related, sequences)
+        self._refuting = {
+            place: Refuting(clause, related, window) for place, clause in enumerate(plan.clauses) if clause.negative
+        }
+        self._empty = self._start()
+        self._nothing = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(self._aliases)))
+
+    def _related(self, plan: RelationPlan, place: int) -> Related:
+        policy = self.plan.policy
+        match plan.relation.kind:
+            case Kind.QUERY:
+                return Queried(plan)
+            case Kind.CORRELATION:
+                left, right = (self.plan.leaves[use.leaf].leaf for use in plan.uses)
+                return Paired(plan, place, Pairing(plan.relation, left, right), policy.window)
+            case Kind.CONSTRAINT:
+                return Stated(Timeless(plan.relation, policy, self.plan.ontology))
+
+    def start(self) -> State:
+        """What is remembered at first: nothing."""
+        return replace(self._empty, identities=type(self._empty.identities)())
+
+    def _start(self) -> State:
+        buffers = {f"leaf {place}": empty(columns_of(each.leaf)) for place, each in enumerate(self.plan.leaves)}
+        for pairs in self._pairs:
+            buffers[pairs.buffer] = empty(_occurrence_columns(pairs.aliases, 2))
+            if pairs.plan.spends:
+                buffers |= {name: empty({"ref": np.int64}) for name in pairs.spent}
+        for sequence in self._sequences:
+            buffers[sequence.buffer] = empty(_occurrence_columns(sequence.aliases, sequence.width))
+        buffers[_PENDING] = empty({**self._matching.columns, "report": np.int64})
+        count = len(self.plan.leaves)
+        return State(buffers=buffers, causes=(Causes(),) * count, numbers=(0,) * count)
+
+    def save(self, state: State) -> bytes:
+        """A state as bytes."""
+        return save(state, self._digest)
+
+    def load(self, stored: bytes) -> State | None:
+        """A state from bytes; None if it is that of another plan, or was stored in another way."""
+        return load(stored, self._digest, self._empty)
+
+    @property
+    def _digest(self) -> str:
+        """What columns and buffers mean depends on this much of a plan."""
+        policy = self.plan.policy
+        return derived_id(
+            policy.window,
+            policy.consumption,
+            [[alias.name, alias.concept, alias.text] for alias in policy.aliases],
+            [each.relation.text for each in self.plan.relations],
+            [_text(each.then) for each in self.plan.sequences],
+            [[len(clause.positive), len(clause.negative), clause.wait] for clause in self.plan.clauses],
+            [sorted(columns_of(each.leaf)) for each in self.plan.leaves],
+        )
+
+    # ── a step ──
+
+    def step(
+        self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
+    ) -> tuple[State, Detected]:
+        """Take in rows, and decide everything before the watermark. Watermarks never go back."""
+        watermark = max(watermark, state.watermark)
+        if not any(map(len, rows.values())) and (state.due is None or watermark <= state.due):
+            return replace(state, watermark=watermark), self._nothing
+        taken, late = self._taken_in(state, rows, watermark)
+        step = Step(
+            before=state.watermark,
+            now=watermark,
+            identities=taken.identities,
+            origins=Origins(taken.causes),
+            instances=instances,
+            buffers=dict(taken.buffers),
+        )
+        for pairs in self._pairs:
+            pairs.find_new(step)
+        for sequence in self._sequences:
+            sequence.find_new(step)
+        matches = self._settled(step, self._matching.find_new(step))
+        found = []
+        if len(matches):
+            found = report(self.plan.policy.name, matches, self._aliases, step.identities, step.origins, state.reported)
+        reported = {id: until for id, until in state.reported.items() if until >= watermark}
+        reported |= {each.id: each.activation + self.plan.recurs for each in found}
+        after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
+        detected = self._nothing.batch if not found else as_columns(found, self._aliases)
+        return replace(after, due=self._due(after)), Detected(detected, late)
+
+    def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
+        buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0
+        for place, each in enumerate(self.plan.leaves):
+            name = f"leaf {place}"
+            batch, new = rows.get(each.leaf), buffers[name].open.slice(0, 0)
+            if batch is not None and len(batch):
+                ingested = ingest(
+                    each.leaf,
+                    batch,
+                    state.identities,
+                    first=numbers[place],
+                    leaves=len(self.plan.leaves),
+                    place=place,
+                    since=state.watermark,
+                    causes=each.causes,
+                )
+                new, late = ingested.table, late + ingested.late
+                numbers[place] += len(new)
+                if ingested.chunk is not None:
+                    causes[place] = causes[place].extended(ingested.chunk)
+            buffers[name], _ = buffers[name].extended(new, watermark)
+        return replace(state, buffers=buffers, causes=tuple(causes), numbers=tuple(numbers)), late
+
+    def _settled(self, step: Step, groups: Groups) -> Table:
+        """The matches that can be reported now: new ones that wait for nothing, and those that have waited enough."""
+        waiting = [step.buffers[_PENDING].open]
+        for table in groups.values():
+            own = self._own(step, self._with_report(table))
+            waiting.append(own)
+        pending = joined([each for each in waiting if len(each)] or waiting[:1])
+        is_due = pending["report"] < step.now
+        step.buffers[_PENDING] = Buffer(step.buffers[_PENDING].decided, pending.take(~is_due))
+        due = pending.take(is_due)
+        return due.take(self._holding(step, due)) if len(due) and self._refuting else due
+
+    def _with_report(self, table: Table) -> Table:
+        wait = np.zeros(len(table), np.int64)
+        for place, clause in enumerate(self.plan.clauses):
+            if clause.negative:
+                wait = np.where(table[f"h{place}"], np.maximum(wait, clause.wait), wait)
+        return Table(table.time, {**table.columns, "report": table.time + wait})
+
+    def _own(self, step: Step, table: Table) -> Table:
+        """Without matches that another partition finds."""
+        if self._partitions == 1 or not self.plan.partition:
+            return table
+        codes, where = np.unique(table[f"@{self.plan.partition}"], return_inverse=True)
+        own = partition_of(step.identities.decode(codes), self._partitions) == self._partition
+        return table.take(np.flatnonzero(own[where]))
+
+    def _holding(self, step: Step, due: Table) -> Ints:
+        """The matches whose clauses that nothing meets hold by absence."""
+        held = np.ones(len(due), bool)
+        bound = np.stack([due[f"@{name}"] >= 0 for name in self._aliases])
+        patterns, groups = np.unique(bound, axis=1, return_inverse=True)
+        for pattern in range(patterns.shape[1]):
+            names = frozenset(np.array(self._aliases)[patterns[:, pattern]].tolist())
+            for clause, refuting in self._refuting.items():
+                rows = np.flatnonzero((groups == pattern) & held & due[f"h{clause}"])
+                if not len(rows):
+                    continue
+                held[rows[refuting.refuted(step, due.take(rows), names)]] = False
+                rows = rows[held[rows]]
+                if self._matching.clauses[clause] and len(rows):
+                    held[rows[self._matching.could_be_met(step, due.take(rows), names, clause)]] = False
+        return np.flatnonzero(held)
+
+    # ── afterwards ──
+
+    def _forgotten(self, state: State) -> State:
+        now, plan, buffers = state.watermark, self.plan, dict(state.buffers)
+        ages = {f"leaf {place}": each.kept for place, each in enumerate(plan.leaves)}
+        for pairs in self._pairs:
+            ages[pairs.buffer] = pairs.plan.kept
+            if pairs.plan.spends:
+                ages |= dict.fromkeys(pairs.spent, plan.policy.window)
+        ages |= {sequence.buffer: sequence.kept for sequence in self._sequences}
+        for name, age in ages.items():
+            buffers[name] = buffers[name].since(now - age)
+        causes = tuple(each.since(now - plan.causes) for each in state.causes)
+        return replace(state, buffers=buffers, causes=causes).pruned()
+
+    def _due(self, state: State) -> int | None:
+        """What is decided next: a row, a match that waits, or a sequence whose second part has not come."""
+        times = [
+            int(state.buffers[f"leaf {place}"].open.time[0])
+            for place in range(len(self.plan.leaves))
+            if len(state.buffers[f"leaf {place}"].open)
+        ]
+        pending = state.buffers[_PENDING].open
+        if len(pending):
+            times.append(int(pending["report"].min()))
+        for sequence in self._sequences:
+            if sequence.ahead:
+                times += sequence.next(state.buffers, state.watermark)
+        return min(times, default=None)
+
+
+def _occurrence_columns(aliases: tuple[str, ...], width: int) -> dict[str, type]:
+    names = [*(f"@{name}" for name in aliases), *(f"r{ref}" for ref in range(width))]
+    return dict.fromkeys(names, np.int64)
+
+
+def _text(then: Then) -> list[object]:
+    return [[part.relation.text, part.negated] for part in (then.first, then.second)] + [then.within]

@@ -1,0 +1,85 @@
+"""Counterexamples: what refutes a clause that a match holds by absence.
+
+There is one if something occurred against every negative literal of the clause, all of it agreeing. The search starts
+from the few matches that are due, and goes from relation to relation by the identities it knows. Most counterexamples
+are close in time to what they refute, and few pairs lie there; so it looks there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from situ.situation.kernel.relating import Asked, Paired, Queried, Related, Stated, Step
+from situ.situation.kernel.table import Ints, Table
+from situ.situation.plan import ClausePlan
+from situ.situation.policy import Is, Literal
+
+_NEAR = 8
+"""At first only this part of the window is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What would be against a literal: an occurrence of a relation from so much before an activation to after it."""
+
+    relation: Related
+    before: int
+    after: int
+
+
+class Refuting:
+    """The negative literals of a clause at work."""
+
+    def __init__(self, clause: ClausePlan, relations: Mapping[str, Related], window: int) -> None:
+        choices = [_against(literal, relations, window) for literal in clause.negative]
+        self._examples = list(product(*choices))
+        self._window = window
+
+    def refuted(self, step: Step, table: Table, bound: frozenset[str]) -> Ints:
+        """The places of matches with these aliases bound for which there is a counterexample."""
+        left = np.arange(len(table))
+        found: list[Ints] = []
+        for example in self._examples:
+            pairs = any(isinstance(each.relation, Paired) for each in example)
+            for part in (_NEAR, 1) if pairs else (1,):
+                if not len(left):
+                    break
+                rows = self._search(step, table.take(left), bound, example, part)
+                found.append(left[rows])
+                left = np.delete(left, rows)
+        return np.concatenate(found) if found else left[:0]
+
+    def _search(self, step: Step, table: Table, bound: frozenset[str], example: Sequence[Against], part: int) -> Ints:
+        """The rows for which all of it occurred, in a part of the window."""
+        owners = np.arange(len(table))
+        codes = {name: table[f"@{name}"] for name in bound}
+        rest = list(example)
+        while rest and len(owners):
+            step_on = min(rest, key=lambda each: _effort(each.relation, codes))
+            rest.remove(step_on)
+            wanted = frozenset(name for each in rest for name in each.relation.aliases)
+            shared = {name: codes[name] for name in step_on.relation.aliases if name in codes}
+            first = table.time[owners] - step_on.before // part
+            last = table.time[owners] + step_on.after // part
+            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, self._window // part))
+            owners = owners[rows]
+            codes = {name: each[rows] for name, each in codes.items()} | new
+        return np.unique(owners)
+
+
+def _effort(relation: Related, bound: Mapping[str, Ints]) -> tuple[bool, int, int]:
+    """First what only has to be looked up, then what leads on, then what has to be tried."""
+    unbound = sum(name not in bound for name in relation.aliases)
+    apart = unbound == len(relation.aliases)
+    kind = 0 if isinstance(relation, Queried) else 1 if isinstance(relation, Stated) else 2
+    return apart, kind if unbound else kind - 2, unbound
+
+
+def _against(literal: Literal, relations: Mapping[str, Related], window: int) -> list[Against]:
+    if isinstance(literal, Is):
+        return [Against(relations[literal.relation.text], window, window)]
+    return [Against(relations[part.relation.text], 0, literal.within) for part in (literal.first, literal.second)]

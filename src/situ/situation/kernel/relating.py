@@ -1,0 +1,246 @@
+"""Relations at work: what occurred, and whether anything occurred that agrees with something.
+
+There are three kinds, one for each number of event-based sides. Occurrences are tables with a column ``@X`` for each
+alias that is bound, and ``r0``, ``r1``: references to the rows they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from situ.situation.detection import Instances
+from situ.situation.kernel.causes import Origins
+from situ.situation.kernel.consuming import consume
+from situ.situation.kernel.identities import Identities
+from situ.situation.kernel.pairing import Pair, Pairing
+from situ.situation.kernel.range_join import distinct, find
+from situ.situation.kernel.table import Buffer, Ints, Table, joined, sorted_table
+from situ.situation.kernel.timeless import Timeless
+from situ.situation.plan import RelationPlan
+from situ.situation.syntax import Consumption
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step works with: everything from ``before`` to before ``now`` is decided in it."""
+
+    before: int
+    now: int
+    identities: Identities
+    origins: Origins
+    instances: Instances
+    buffers: dict[str, Buffer]
+
+    def select(self, buffer: str, first: int, last: int, column: str = "", codes: Ints | None = None) -> Table:
+        """What is decided from ``first`` to ``last``, both included; with codes, only rows that have one of them."""
+        tables = self.buffers[buffer].between(first, last + 1)
+        if codes is not None and sum(map(len, tables)) > len(codes):
+            wanted = np.zeros(len(self.identities), bool)
+            wanted[codes] = True
+            tables = [table.take(np.flatnonzero(wanted[table[column]])) for table in tables]
+        return joined(tables)
+
+
+Codes = Mapping[str, Ints]
+"""For some aliases, the code of the identity that is bound in each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whether something occurred, for each of some rows, from ``first`` to ``last``, that agrees with what is bound.
+
+    Of the other aliases, those in ``wanted`` are asked for. Pairs of events whose later one lies in there reach back
+    no further than ``back`` before it.
+    """
+
+    bound: Codes
+    first: Ints
+    last: Ints
+    wanted: frozenset[str]
+    back: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def new(self, aliases: Iterable[str]) -> list[str]:
+        return [name for name in aliases if name in self.wanted and name not in self.bound]
+
+
+Extended = tuple[Ints, dict[str, Ints]]
+"""Rows, perhaps several times, and the codes of aliases that were not bound before."""
+
+
+class Queried:
+    """One event-based side: the rows of its leaf are its occurrences."""
+
+    def __init__(self, plan: RelationPlan) -> None:
+        (use,) = plan.uses
+        self.aliases = tuple(dict.fromkeys((use.observed, use.other) if use.other else (use.observed,)))
+        self.buffer = f"leaf {use.leaf}"
+        self._columns = {f"@{use.observed}": "@identity", **({f"@{use.other}": "@other"} if use.other else {})}
+        self._same = use.observed == use.other
+
+    def picked(self, step: Step, first: int, last: int) -> Table:
+        return self._view(step.select(self.buffer, first, last))
+
+    def _view(self, rows: Table) -> Table:
+        if self._same:
+            rows = rows.take(np.flatnonzero(rows["@identity"] == rows["@other"]))
+        return Table(rows.time, {"r0": rows["ref"], **{name: rows[column] for name, column in self._columns.items()}})
+
+    def extend(self, step: Step, asked: Asked) -> Extended:
+        """Rows for which something occurred; with codes of wanted aliases."""
+        key = next((name for name in self.aliases if name in asked.bound), "")
+        first, last = int(asked.first.min()), int(asked.last.max())
+        rows = step.select(self.buffer, first, last, self._columns.get(f"@{key}", ""), asked.bound.get(key))
+        return _extended(self._view(rows), asked, asked.new(self.aliases))
+
+
+def _extended(rows: Table, asked: Asked, new: list[str]) -> Extended:
+    shared = [name for name in asked.bound if f"@{name}" in rows.columns]
+    found = find(
+        [asked.bound[name] for name in shared],
+        asked.first,
+        asked.last,
+        [rows[f"@{name}"] for name in shared],
+        rows.time,
+    )
+    if not new:
+        return found.some(), {}
+    owners, partners = found.pairs()
+    return once(owners, {name: rows[f"@{name}"][partners] for name in new})
+
+
+def once(owners: Ints, codes: dict[str, Ints]) -> Extended:
+    """Each row with the same codes once."""
+    chosen = distinct([owners, *codes.values()])
+    return owners[chosen], {name: each[chosen] for name, each in codes.items()}
+
+
+class Paired:
+    """Two event-based sides: pairs of rows of its leaves."""
+
+    def __init__(self, plan: RelationPlan, place: int, pairing: Pairing, window: int) -> None:
+        self.plan = plan
+        self.names = tuple(use.observed for use in plan.uses)
+        self.aliases = tuple(dict.fromkeys(self.names))
+        self.buffer = f"relation {place}"
+        self.spent = (f"spent {place} left", f"spent {place} right")
+        self._leaves = tuple(f"leaf {use.leaf}" for use in plan.uses)
+        self._pairing = pairing
+        self._window = window
+
+    def picked(self, step: Step, first: int, last: int) -> Table:
+        return step.select(self.buffer, first, last)
+
+    # ── pairs that count, as events come ──
+
+    def find_new(self, step: Step) -> None:
+        """Find the occurrences of this step and remember them."""
+        left, right = (self._unspent(step, side) for side in (0, 1))
+        pairs = self._new_pairs(step, left, right)
+        if self.plan.spends:
+            recent = self.plan.consumption is Consumption.RECENT
+            if len(pairs[0]):
+                consumed = consume(left, right, pairs, recent=recent, identities=step.identities, origins=step.origins)
+                for name, table, rows in zip(self.spent, (left, right), (consumed.left, consumed.right), strict=True):
+                    self._spend(step, name, table, rows)
+                pairs = (pairs[0][consumed.pairs], pairs[1][consumed.pairs])
+        found = self._occurrences(left, right, *pairs)
+        step.buffers[self.buffer], _ = step.buffers[self.buffer].extended(found, step.now)
+
+    def _unspent(self, step: Step, side: int) -> Table:
+        rows = step.select(self._leaves[side], step.before - self._window, step.now - 1)
+        if not self.plan.spends or not step.buffers[self.spent[side]].rows:
+            return rows
+        spent = step.buffers[self.spent[side]]
+        gone = np.concatenate([table["ref"] for table in (*spent.decided, spent.open)])
+        return rows.take(np.flatnonzero(~np.isin(rows["ref"], gone)))
+
+    def _spend(self, step: Step, name: str, table: Table, rows: Ints) -> None:
+        """Remember rows as spent; all are decided, but older ones may follow later ones, so they stay open."""
+        new = Table(table.time[rows], {"ref": table["ref"][rows]})
+        step.buffers[name], _ = step.buffers[name].extended(new, -(1 << 62))
+
+    def _new_pairs(self, step: Step, left: Table, right: Table) -> tuple[Ints, Ints]:
+        """All fitting pairs the later row of which is new: a new left row with those before it, and the other way."""
+        found: list[tuple[Ints, Ints]] = []
+        for table, other, is_left in ((left, right, True), (right, left, False)):
+            start = int(np.searchsorted(table.time, step.before))
+            new = table.slice(start, len(table))
+            if not len(new) or not len(other):
+                continue
+            latest = new.time if is_left else new.time - 1  # what came at once is found from the left
+            for pair in self._pairing.candidates(new, new.time - self._window, latest, other, left=is_left):
+                one, two = (new, other) if is_left else (other, new)
+                fits = self._pairing.fits(one, two, pair, step.identities, step.origins)
+                shift = (start, 0) if is_left else (0, start)
+                found.append((pair.left[fits] + shift[0], pair.right[fits] + shift[1]))
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found])
+
+    def _occurrences(self, left: Table, right: Table, one: Ints, other: Ints) -> Table:
+        time = np.maximum(left.time[one], right.time[other])
+        codes = {f"@{self.names[1]}": right["@identity"][other], f"@{self.names[0]}": left["@identity"][one]}
+        return sorted_table(time, {**codes, "r0": left["ref"][one], "r1": right["ref"][other]})
+
+    # ── any pair that agrees with something ──
+
+    def extend(self, step: Step, asked: Asked) -> Extended:
+        """As of :class:`Queried`."""
+        start = 0 if self.names[0] in asked.bound or self.names[1] not in asked.bound else 1
+        owners, probes = self._own(step, asked, start)
+        new = asked.new(self.aliases)
+        if not len(owners):
+            return owners, dict.fromkeys(new, owners)
+        first, back = asked.first[owners], asked.back
+        earliest = probes.time - back
+        earliest = np.where(probes.time < first, np.maximum(earliest, first), earliest)
+        latest = np.minimum(probes.time + back, asked.last[owners])
+        codes = asked.bound.get(self.names[1 - start])
+        others = step.select(self._leaves[1 - start], int(earliest.min()), int(latest.max()), "@identity", codes)
+        left, right = (probes, others) if start == 0 else (others, probes)
+        fitting = []
+        wanted = None if codes is None else codes[owners]
+        for pair in self._pairing.candidates(probes, earliest, latest, others, left=start == 0, wanted=wanted):
+            fits = self._pairing.fits(left, right, pair, step.identities, step.origins)
+            fitting.append(Pair(owners[pair.rows[fits]], pair.left[fits], pair.right[fits]))
+        if not fitting:
+            return owners[:0], dict.fromkeys(new, owners[:0])
+        rows = np.concatenate([each.rows for each in fitting])
+        if not new:
+            return np.unique(rows), {}
+        places = {0: [each.left for each in fitting], 1: [each.right for each in fitting]}
+        sides = {name: side for side, name in enumerate(self.names)}
+        tables = (left, right)
+        codes_of = {name: tables[sides[name]]["@identity"][np.concatenate(places[sides[name]])] for name in new}
+        return once(rows, codes_of)
+
+    def _own(self, step: Step, asked: Asked, side: int) -> tuple[Ints, Table]:
+        """The rows of one side for each row that asks, by identity if that is bound."""
+        codes = asked.bound.get(self.names[side])
+        first, last = int(asked.first.min()) - asked.back, int(asked.last.max())
+        rows = step.select(self._leaves[side], first, last, "@identity", codes)
+        keys, their_keys = ([], []) if codes is None else ([codes], [rows["@identity"]])
+        owners, places = find(keys, asked.first - asked.back, asked.last, their_keys, rows.time).pairs()
+        return owners, rows.take(places)
+
+
+class Stated:
+    """No event-based side: it holds at any time, or at none."""
+
+    def __init__(self, timeless: Timeless) -> None:
+        self.aliases = timeless.aliases
+        self._timeless = timeless
+
+    def extend(self, step: Step, asked: Asked) -> Extended:
+        """As of :class:`Queried`; times do not count."""
+        rows, codes = self._timeless.extend(dict(asked.bound), len(asked), step.instances, step.identities)
+        return rows, {name: each for name, each in codes.items() if name not in asked.bound}
+
+
+Related = Queried | Paired | Stated

@@ -1,0 +1,83 @@
+"""Generated policies and traces: the kernel finds what the reference says, however the trace is cut and spread."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from situ.situation.detection import Detection, Observation, in_order
+from situ.situation.kernel.kernel import Kernel
+from situ.situation.kernel.reporting import detections_of
+from situ.situation.kernel.state import State
+from situ.situation.occurrences import with_kept
+from situ.situation.plan import partition_rows, plan_policy
+from situ.situation.reference import detect
+from tests.situations import Case, batches, generate, leaf_rows
+
+
+def expected(case: Case) -> list[tuple[Detection, int]]:
+    found = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
+    return [(each, each.activation) for each in found]
+
+
+def detected(case: Case, dice: random.Random, partitions: int = 1) -> list[tuple[Detection, int]]:
+    """What the kernel detects, cut into batches anywhere, its state stored and read again now and then."""
+    plan = plan_policy(case.policy, case.ontology)
+    kernels = [Kernel(plan, partition=number, partitions=partitions) for number in range(partitions)]
+    states = [kernel.start() for kernel in kernels]
+    found: list[Detection] = []
+    for observations, watermark in arriving(case, dice):
+        rows = {each.leaf: leaf_rows(each.leaf, observations, case.instances, case.ontology) for each in plan.leaves}
+        spread = {leaf: partition_rows(plan, leaf, batch, partitions) for leaf, batch in rows.items()}
+        for place, kernel in enumerate(kernels):
+            given = {leaf: parts[place] for leaf, parts in spread.items()}
+            states[place], result = kernel.step(states[place], given, watermark, case.instances)
+            assert result.late == 0
+            reported = detections_of(case.policy.name, result)
+            assert all(each.time < watermark for each in reported)
+            found += reported
+            if dice.random() < 0.2:
+                states[place] = stored(kernel, states[place])
+    return [(each, each.activation) for each in in_order(found)]
+
+
+def arriving(case: Case, dice: random.Random) -> list[tuple[list[Observation], int]]:
+    """Batches with their watermarks. What is repeated of kept values comes just before it is decided."""
+    given = set(map(id, case.observations))
+    repeated = [each for each in with_kept(case.observations, case.keep, case.policy.window) if id(each) not in given]
+    found, before = [], min((each.time for each in case.observations), default=0) - 1_000_000_000
+    for batch in batches(case, dice):
+        again = [each for each in repeated if before <= each.time < batch.watermark]
+        before = max(before, batch.watermark)
+        found.append(([*batch.observations, *again], batch.watermark))
+    return found
+
+
+def stored(kernel: Kernel, state: State) -> State:
+    read = kernel.load(kernel.save(state))
+    assert read is not None
+    return read
+
+
+@pytest.mark.parametrize("hundred", range(3))
+def test_equals_the_reference(hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * (hundred + 1)):
+        case = generate(seed)
+        assert detected(case, random.Random(seed)) == expected(case), (seed, case.text)
+
+
+def test_partitions_change_nothing() -> None:
+    for seed in range(1000, 1040):
+        case = generate(seed)
+        assert detected(case, random.Random(seed), 4) == expected(case), (seed, case.text)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("thousand", range(10))
+def test_equals_the_reference_ten_thousand_times(thousand: int) -> None:
+    for seed in range(10_000 + 1000 * thousand, 10_000 + 1000 * (thousand + 1)):
+        case = generate(seed)
+        want = expected(case)
+        for partitions in (1, 4):
+            assert detected(case, random.Random(seed), partitions) == want, (seed, partitions, case.text)
