@@ -1,0 +1,243 @@
+"""Lines of the log, messages of it and rows, read in columns, say what each event says alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from situ.event.lines import encode_row
+from situ.event.message import join_lines
+from situ.event.row import Row
+from situ.expr.columns import values_of
+from situ.situation.enrich import Enrichment, Observed
+from situ.situation.leaves import Leaf, Scalar
+from situ.situation.observe import observe, observed
+from situ.situation.observe_columns import CHUNK, Observations, Observing
+from situ.situation.ontology import Concept, Ontology
+from situ.situation.rows import BASE
+from situ.situation.watermark import seen_of
+from situ.sources.model import Push
+from situ.types.decode import decode
+from situ.types.encode import encode
+from situ.types.model import Attribute, Struct, Type
+from tests.types_files import types_of
+
+TYPES = types_of(
+    """
+    types:
+      Place: {spot: Point m, room: optional string, corners: [Point], class: string}
+      Sensor: {name: string}
+    events:
+      Sighting: {who: optional string, at: optional Place, sure: boolean, count: int, since: timestamp,
+                 lasted: duration, price: 'decimal(10,2)', other: optional string}
+      NightSighting(Sighting): {light: double}
+      Reading: {sensor: Sensor, value: optional double, at: string}
+    """
+)
+PLACE = TYPES.types["Place"]
+EVENTS = {name: TYPES.event(name) for name in ("Sighting", "NightSighting", "Reading")}
+
+
+def concept(name: str, **attributes: Type) -> Concept:
+    declared = [Attribute(name=each, type=type, optional=True) for each, type in attributes.items()]
+    return Concept(name=name, attributes=tuple(declared), members=(name,))
+
+
+def attribute_type(event: str, name: str) -> Type:
+    struct = EVENTS[event]
+    assert isinstance(struct, Struct)
+    found = struct.attribute(name)
+    assert found is not None
+    return found.type
+
+
+NAMES = ("sure", "count", "since", "lasted", "price")
+ONTOLOGY = Ontology(
+    concepts={
+        "person": concept("person", place=PLACE, **{name: attribute_type("Sighting", name) for name in NAMES}),
+        "sensor": concept("sensor", value=attribute_type("Reading", "value")),
+    }
+)
+PUSHES = {
+    push.name: push
+    for push in (
+        Push(name="seen", event="Sighting", concept="person", id=("who",), attribute="place", value=("at",)),
+        Push(name="dark", event="NightSighting", concept="person", id=("who",), attribute="place", value=("at",)),
+        *(
+            Push(name=name, event="Sighting", concept="person", id=("who",), attribute=name, value=(name,))
+            for name in NAMES
+        ),
+        Push(
+            name="read", event="Reading", concept="sensor", id=("sensor", "name"), attribute="value", value=("value",)
+        ),
+        Push(name="idle", event="Reading", concept="person", id=("at",), attribute="unused", value=("value",)),
+    )
+}
+
+
+def scalar(concept: str, *path: str) -> Scalar:
+    type: Type = ONTOLOGY.concepts[concept].struct
+    for step in path:
+        assert isinstance(type, Struct)
+        found = type.attribute(step)
+        assert found is not None
+        type = found.type
+    return Scalar(path=path, type=type)
+
+
+def leaf(concept: str, *paths: tuple[str, ...]) -> Leaf:
+    scalars = tuple(scalar(concept, *path) for path in sorted(paths))
+    return Leaf(concept=concept, attribute=paths[0][0], scalars=scalars)
+
+
+FEW = Enrichment([leaf("person", ("place", "spot", "x"), ("place", "room")), leaf("sensor", ("value",))], ONTOLOGY)
+ALL = Enrichment(
+    [
+        leaf("person", ("place",), ("place", "spot"), ("place", "spot", "x"), ("place", "corners")),
+        leaf("person", ("place", "class")),
+        *(leaf("person", (name,)) for name in NAMES),
+        leaf("sensor", ("value",)),
+    ],
+    ONTOLOGY,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event as the slow way takes it."""
+
+    type: str
+    id: str
+    source: str
+    time: int
+    data: dict[str, Any]
+
+
+def make_row(dice: random.Random, number: int) -> Row:
+    name = dice.choice(("Sighting", "NightSighting", "Reading", "situ.deadletter"))
+    if name == "Reading":
+        data: Any = {"sensor": {"name": f"s{dice.randrange(5)}"}, "value": dice.choice((1, 2.5, None)), "at": "x"}
+    else:
+        points = [{"x": dice.uniform(0, 9), "y": float(dice.randrange(9))} for _ in range(dice.randrange(3))]
+        spot = {"x": dice.choice((1, -0.5, 1e300)), "y": dice.uniform(-5, 5)}
+        data = {
+            "who": dice.choice(("ann", "Käthe", '"', None)),
+            "at": dice.choice(
+                ({"spot": spot, "room": dice.choice(("r1", None)), "corners": points, "class": "a"}, None)
+            ),
+            "sure": dice.random() < 0.5,
+            "count": dice.randrange(-5, 5),
+            "since": dice.choice(("2026-11-01T12:30:00Z", "2026-11-01T12:30:00.5Z", "1900-01-01T00:00:00.000001Z")),
+            "lasted": dice.choice(("PT5M", "-P1DT0.000001S", "PT0S")),
+            "price": dice.choice(("12.50", "-0.01")),
+        }
+        if name == "NightSighting":
+            data["light"] = 0.5
+    text = "{}"
+    if (struct := EVENTS.get(name)) is not None:
+        data = {key: value for key, value in data.items() if value is not None}
+        text = json.dumps(encode(struct, decode(struct, data, TYPES), TYPES))
+    time = dice.choice((0, 1_790_000_000_000_000)) + dice.randrange(10**9)
+    recv = time if dice.random() < 0.3 else time + dice.randrange(-5000, 10**6)
+    source = dice.choice(("/a", "/b"))
+    return Row(0, "c", 1, number, "root", recv, f"e{number}", source, name, time, "", None, "", text.encode())
+
+
+def expected(rows: Sequence[Row], enrichment: Enrichment) -> list[Observed]:
+    events = [
+        Told(row.type, row.id, row.source, row.time, decode(EVENTS[row.type], json.loads(row.data), TYPES))
+        for row in rows
+        if row.type in EVENTS
+    ]
+    return list(observed(observe(events, PUSHES, TYPES), enrichment))
+
+
+def values(observed: Observed, enrichment: Enrichment) -> list[tuple[Any, ...]]:
+    scalars = enrichment.scalars(observed.concept, observed.attribute)
+    columns = [column.to_pylist() for column in observed.rows.columns[: len(BASE)]]
+    columns += [
+        values_of(column, scalar.type)
+        for column, scalar in zip(observed.rows.columns[len(BASE) :], scalars, strict=True)
+    ]
+    return sorted(zip(*columns, strict=True), key=repr)
+
+
+def by_push(observed: Sequence[Observed], enrichment: Enrichment) -> dict[str, list[tuple[Any, ...]]]:
+    return {each.rows.column(3)[0].as_py(): values(each, enrichment) for each in observed}
+
+
+def hold_equal(found: Observations, rows: Sequence[Row], enrichment: Enrichment) -> None:
+    assert by_push(found.observed, enrichment) == by_push(expected(rows, enrichment), enrichment)
+    assert found.unreadable == 0
+    for name, seen in found.seen.items():
+        types = {"dark": ("NightSighting",), "read": ("Reading",)}.get(name, ("Sighting", "NightSighting"))
+        mine = [row for row in rows if row.type in types]
+        assert seen == seen_of(np.array([row.time for row in mine]), np.array([row.recv for row in mine]))
+
+
+def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
+    for seed in range(40):
+        dice = random.Random(seed)
+        rows = [make_row(dice, number) for number in range(dice.choice((0, 1, 60)))]
+        lines = [encode_row(row) for row in rows]
+        for enrichment in (FEW, ALL):
+            observing = Observing(PUSHES, TYPES, enrichment)
+            hold_equal(observing.rows(rows), rows, enrichment)
+            hold_equal(observing.lines(lines), rows, enrichment)
+            hold_equal(observing.messages([join_lines(lines[:20]), join_lines(lines[20:])]), rows, enrichment)
+
+
+def test_more_events_than_are_read_at_a_time() -> None:
+    dice = random.Random(1)
+    rows = [make_row(dice, number) for number in range(200)] * (CHUNK // 100)
+    hold_equal(Observing(PUSHES, TYPES, FEW).rows(rows), rows, FEW)
+
+
+def test_what_cannot_be_read_tells_nothing_and_is_counted() -> None:
+    dice = random.Random(2)
+    rows = [make_row(dice, number) for number in range(50)]
+    good = [row for row in rows if row.type == "Reading"]
+    bad = [
+        Row(0, "c", 1, 0, "root", 5, "bad", "/a", "Reading", 5, "", None, "", text)
+        for text in (
+            b'{"sensor":{"name":5}}',
+            b"[1]",
+            b'{"sensor":"x"}',
+            b"{",
+            b'{"value":"high","sensor":{"name":"s"}}',
+        )
+    ]
+    found = Observing(PUSHES, TYPES, FEW).rows([*good[:3], *bad, *good[3:]])
+    assert found.unreadable == len(bad)
+    assert by_push(found.observed, FEW) == by_push(expected(good, FEW), FEW)
+    lines = [encode_row(row) for row in good]
+    found = Observing(PUSHES, TYPES, FEW).messages([join_lines([lines[0], b'{"id":5}', b"no JSON", *lines[1:]])])
+    assert found.unreadable == 2
+    assert by_push(found.observed, FEW) == by_push(expected(good, FEW), FEW)
+
+
+def test_times_far_from_now() -> None:
+    for time in (-62135596800000000, 253402300799999999, -1, 1):
+        row = Row(
+            0,
+            "c",
+            1,
+            1,
+            "root",
+            time,
+            "e",
+            "/a",
+            "Reading",
+            time,
+            "",
+            None,
+            "",
+            b'{"sensor":{"name":"s"},"value":1,"at":""}',
+        )
+        [found] = Observing(PUSHES, TYPES, FEW).lines([encode_row(row)]).observed
+        assert found.rows.column(0).to_pylist() == [time]
