@@ -1,0 +1,142 @@
+"""The policies of a deployment, compiled: what enrichment makes rows of, and what each policy does with them.
+
+The same for all engines. What is remembered from step to step is not here: states of kernels are values, and the rest
+is :mod:`situ.deployment.progress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from situ.deployment.instances import InstanceTables
+from situ.settings.model import Defaults
+from situ.situation.cover import needed_of
+from situ.situation.detection import derived_id
+from situ.situation.enrich import Enrichment
+from situ.situation.kernel.kernel import Kernel
+from situ.situation.leaves import Leaf, leaves_of, relations_of
+from situ.situation.ontology import Ontology
+from situ.situation.plan import PolicyPlan, partition_rows, plan_policy
+from situ.situation.policy import Policy
+from situ.situation.telling import TYPES
+from situ.situation.watermark import Patience
+from situ.sources.model import Push, Source
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """One policy at work: its plan, and how long it waits for each push source that it listens to."""
+
+    policy: Policy
+    plan: PolicyPlan
+    patience: Mapping[str, Patience]
+    digest: str
+    """What is remembered under another one belongs to another policy."""
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+    @property
+    def publishes(self) -> frozenset[str]:
+        """The types of the events that come from it."""
+        return frozenset(TYPES.values())
+
+
+class Detecting:
+    """All policies of one deployment."""
+
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        ontology: Ontology,
+        push: Mapping[str, Push],
+        sources: Mapping[str, Source],
+        defaults: Defaults,
+    ) -> None:
+        self.ontology = ontology
+        found = [_watch(policy, ontology, push, defaults) for policy in policies]
+        self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
+        leaves = dict.fromkeys(leaf.leaf for each in found for leaf in each.plan.leaves)
+        self.enrichment = Enrichment(leaves, ontology)
+        self.leaves: tuple[Leaf, ...] = self.enrichment.leaves
+        needed = frozenset().union(*(needed_of(each.policy) for each in found))
+        self.tables = InstanceTables(needed, ontology, sources)
+        listened = {name for each in found for name in each.patience}
+        self.push: Mapping[str, Push] = MappingProxyType({name: push[name] for name in sorted(listened)})
+        self._kernels: dict[tuple[str, int, int], Kernel] = {}
+        self._ways: list[tuple[Leaf, Watch]] = []
+        """Each leaf as often as policies divide its rows among partitions in different ways; who does it first."""
+        self._numbers: dict[str, dict[Leaf, int]] = {}
+        known: dict[tuple[Leaf, str, bool], int] = {}
+        for watch in found:
+            numbers = self._numbers.setdefault(watch.name, {})
+            for each in watch.plan.leaves:
+                way = (each.leaf, each.column, bool(watch.plan.partition))
+                if way not in known:
+                    known[way] = len(self._ways)
+                    self._ways.append((each.leaf, watch))
+                numbers[each.leaf] = known[way]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.watches
+
+    def kernel(self, policy: str, partition: int = 0, partitions: int = 1) -> Kernel:
+        """The kernel of a policy in one of several partitions."""
+        place = (policy, partition, partitions)
+        if place not in self._kernels:
+            self._kernels[place] = Kernel(self.watches[policy].plan, partition=partition, partitions=partitions)
+        return self._kernels[place]
+
+    def parts(self, rows: Mapping[Leaf, pa.RecordBatch], partitions: int) -> list[dict[int, pa.RecordBatch]]:
+        """What each partition gets of the rows of all leaves, by number; policies that divide a leaf alike share it."""
+        found: list[dict[int, pa.RecordBatch]] = [{} for _ in range(partitions)]
+        for number, (leaf, watch) in enumerate(self._ways):
+            batch = rows.get(leaf)
+            if batch is not None:
+                for place, part in enumerate(partition_rows(watch.plan, leaf, batch, partitions)):
+                    if part.num_rows:
+                        found[place][number] = part
+        return found
+
+    def leaf_of(self, number: int) -> Leaf:
+        """The leaf whose rows have this number."""
+        return self._ways[number][0]
+
+    def rows_of(self, policy: str, part: Mapping[int, pa.RecordBatch]) -> dict[Leaf, pa.RecordBatch]:
+        """What a policy gets of the rows of a partition."""
+        numbers = self._numbers[policy]
+        return {leaf: part[number] for leaf, number in numbers.items() if number in part}
+
+
+def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], defaults: Defaults) -> Watch:
+    plan = plan_policy(policy, ontology)
+    fed = {(leaf.concept, leaf.attribute) for relation in relations_of(policy) for leaf in leaves_of(policy, relation)}
+    patience = {
+        name: _patience(policy, each, defaults)
+        for name, each in push.items()
+        if any(
+            each.attribute == attribute and each.concept in _members(ontology, concept) for concept, attribute in fed
+        )
+    }
+    declared = {name: push[name].as_json() for name in sorted(patience)}
+    digest = derived_id(policy.text, policy.window, declared, sorted(fed))
+    return Watch(policy=policy, plan=plan, patience=MappingProxyType(patience), digest=digest)
+
+
+def _members(ontology: Ontology, concept: str) -> tuple[str, ...]:
+    return ontology.concepts[concept].members or (concept,)
+
+
+def _patience(policy: Policy, push: Push, defaults: Defaults) -> Patience:
+    lateness = (push.lateness if push.lateness is not None else defaults.lateness) // _MICROSECOND
+    idle = (push.idle if push.idle is not None else defaults.idle) // _MICROSECOND
+    return Patience(lateness=policy.lateness if policy.lateness >= 0 else lateness, idle=idle)

@@ -1,0 +1,87 @@
+"""What happened to situations → messages of their policies, which are clients like others.
+
+Pure: the same transitions give the same events with the same ids, numbered alike. A policy's events of one step are one
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.progress import Progress
+from situ.event.instants import print_instant
+from situ.event.message import EventKey, join_lines
+from situ.event.row import Row
+from situ.situation.lifecycle import Transition
+from situ.situation.telling import TYPES, situation_data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A message of a policy: so many events, the first with this number."""
+
+    policy: str
+    incarnation: int
+    first: int
+    count: int
+    body: bytes
+
+    @property
+    def key(self) -> EventKey:
+        return EventKey(self.policy, self.incarnation, self.first)
+
+
+def positions_of(told: Iterable[Transition]) -> list[int]:
+    """Where in the root log the causes are that these transitions tell, in order, each once."""
+    return sorted({position for each in told for position in each.situation.positions if position})
+
+
+def messages_of(
+    told: Sequence[Transition],
+    now: Mapping[str, Watch],
+    former: Detecting | None,
+    progress: Progress,
+    causes: Mapping[int, Row],
+) -> tuple[Progress, list[Published]]:
+    """The messages that tell these transitions. ``causes`` are the events at their positions, those that are found.
+
+    ``former`` knows the policies that are gone.
+    """
+    by_policy: dict[str, list[Transition]] = {}
+    for each in told:
+        by_policy.setdefault(each.situation.policy, []).append(each)
+    messages = []
+    for name, transitions in by_policy.items():
+        watch = now.get(name) or (former.watches.get(name) if former is not None else None)
+        if watch is None:
+            continue  # nobody knows any more what it was about
+        lines = [_line(each, watch, causes) for each in transitions]
+        progress, first = progress.numbered(name, len(lines))
+        messages.append(
+            Published(
+                policy=name,
+                incarnation=progress.incarnation,
+                first=first,
+                count=len(lines),
+                body=join_lines(lines),
+            )
+        )
+    return progress, messages
+
+
+def _line(transition: Transition, watch: Watch, causes: Mapping[int, Row]) -> bytes:
+    found = [causes[position] for position in transition.situation.positions if position in causes]
+    return msgspec.json.encode(
+        {
+            "specversion": "1.0",
+            "id": transition.id,
+            "source": watch.name,
+            "type": TYPES[transition.stage],
+            "time": print_instant(transition.time),
+            "data": msgspec.Raw(situation_data(transition, watch.policy, found)),
+        }
+    )

@@ -1,0 +1,144 @@
+"""What detection remembers from step to step beside the states of kernels: how far event time is, what is open.
+
+Values: a step that is repeated starts from what its first run started from, and comes to the same. It can be written
+down as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from situ.deployment.detecting import Detecting, Watch
+from situ.situation import lifecycle
+from situ.situation.detection import Detection
+from situ.situation.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
+from situ.situation.watermark import Seen, merged, seen_as_json, seen_from_json, watermark
+
+FORMAT = 1
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Of one policy: which one it was, how far it has decided, its open situations."""
+
+    digest: str
+    reached: int | None = None
+    open: Open = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Of all policies: what was seen of push sources, what is kept of each, how many events each published.
+
+    ``incarnation`` is that of policies as clients: whoever forgets what was published begins a new one.
+    """
+
+    incarnation: int = 1
+    seen: Mapping[str, Seen] = field(default_factory=_nothing)
+    policies: Mapping[str, Kept] = field(default_factory=_nothing)
+    numbers: Mapping[str, int] = field(default_factory=_nothing)
+
+    def adopted(self, now: Detecting, former: Detecting | None) -> tuple[Progress, list[Transition]]:
+        """With the policies of another deployment: new ones begin, situations of those that are gone are closed."""
+        told: list[Transition] = []
+        kept: dict[str, Kept] = {}
+        for name, watch in now.watches.items():
+            before = self.policies.get(name)
+            if before is None:
+                kept[name] = Kept(digest=watch.digest)
+            elif before.digest == watch.digest:
+                kept[name] = before
+            else:
+                kept[name], closed = _altered(before, watch, former.watches.get(name) if former is not None else None)
+                told += closed
+        for name, before in self.policies.items():
+            if name not in now.watches:
+                hold = former.watches[name].policy.hold if former is not None and name in former.watches else 0
+                told += lifecycle.close(before.open, POLICY_REMOVED, before.reached, hold)
+        return replace(self, policies=kept), told
+
+    def heard(self, *parts: Mapping[str, Seen]) -> Progress:
+        """With what parts of a batch have seen of push sources."""
+        return replace(self, seen=merged(self.seen, *parts))
+
+    def watermarks(self, detecting: Detecting, clock: int) -> dict[str, int]:
+        """How far event time is settled for each policy; one that has heard nothing yet is not among them."""
+        found = {}
+        for name, watch in detecting.watches.items():
+            kept = self.policies.get(name)
+            now = watermark(self.seen, watch.patience, clock, kept.reached if kept is not None else None)
+            if now is not None:
+                found[name] = now
+        return found
+
+    def decided(
+        self, detecting: Detecting, detections: Mapping[str, Sequence[Detection]], watermarks: Mapping[str, int]
+    ) -> tuple[Progress, list[Transition]]:
+        """After a step that decided all before these watermarks and found these detections."""
+        told: list[Transition] = []
+        policies = dict(self.policies)
+        for name, watch in detecting.watches.items():
+            reached = watermarks.get(name)
+            if reached is None:
+                continue
+            kept = policies[name]
+            if kept.open or detections.get(name):
+                current, transitions = lifecycle.step(kept.open, detections.get(name, ()), reached, watch.policy.hold)
+                told += transitions
+            else:
+                current = dict(kept.open)
+            policies[name] = replace(kept, reached=reached, open=current)
+        return replace(self, policies=policies), told
+
+    def numbered(self, policy: str, count: int) -> tuple[Progress, int]:
+        """With so many more events of a policy; the number of the first of them."""
+        last = self.numbers.get(policy, 0)
+        return replace(self, numbers={**self.numbers, policy: last + count}), last + 1
+
+    @property
+    def has_open(self) -> bool:
+        """Whether a situation is open: time that goes by closes it."""
+        return any(kept.open for kept in self.policies.values())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "version": FORMAT,
+            "incarnation": self.incarnation,
+            "seen": seen_as_json(self.seen),
+            "policies": {
+                name: {"digest": kept.digest, "reached": kept.reached, "open": open_as_json(kept.open)}
+                for name, kept in sorted(self.policies.items())
+            },
+            "numbers": dict(sorted(self.numbers.items())),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Progress:
+        """What :meth:`as_json` gave; ValueError or KeyError for what it cannot have given."""
+        if stored.get("version") != FORMAT:
+            raise ValueError(f"its version is {stored.get('version')}, this release reads {FORMAT}")
+        return cls(
+            incarnation=int(stored["incarnation"]),
+            seen=seen_from_json(stored["seen"]),
+            policies={
+                name: Kept(digest=each["digest"], reached=each["reached"], open=open_from_json(each["open"]))
+                for name, each in stored["policies"].items()
+            },
+            numbers={name: int(number) for name, number in stored["numbers"].items()},
+        )
+
+
+def _altered(before: Kept, watch: Watch, former: Watch | None) -> tuple[Kept, list[Transition]]:
+    """What goes on of a policy that has been altered. How far it had decided stays: nothing is decided twice."""
+    if former is None:
+        closed = lifecycle.close(before.open, lifecycle.POLICY_CHANGED, before.reached, 0)
+        return Kept(digest=watch.digest, reached=before.reached), closed
+    current, closed = lifecycle.carry_over(before.open, former.policy, watch.policy, before.reached)
+    return Kept(digest=watch.digest, reached=before.reached, open=current), closed

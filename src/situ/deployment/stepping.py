@@ -1,0 +1,65 @@
+"""One step of detection, all in one place: observations in, what happened to situations out.
+
+Where policies are worked in several partitions, an engine does the parts of this where they belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from situ.deployment.detecting import Detecting
+from situ.deployment.progress import Progress
+from situ.situation.detection import Detection, Instances
+from situ.situation.enrich import Enriched, Observed
+from situ.situation.kernel.reporting import detections_of
+from situ.situation.kernel.state import State
+from situ.situation.known import Knowledge
+from situ.situation.lifecycle import Transition
+from situ.situation.watermark import Seen
+
+States = Mapping[str, State]
+"""What kernels remember, by policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a step leaves behind, and what it tells."""
+
+    progress: Progress
+    states: States
+    told: tuple[Transition, ...] = ()
+    enriched: Enriched = field(default_factory=lambda: Enriched(rows=MappingProxyType({})))
+    due: bool = False
+    """Whether time that goes by can bring more, though no event comes."""
+
+
+def step(
+    detecting: Detecting,
+    progress: Progress,
+    states: States,
+    observed: Iterable[Observed],
+    seen: Mapping[str, Seen],
+    clock: int,
+    knowledge: Knowledge,
+    instances: Instances,
+) -> Step:
+    """Take in observations, and decide what the watermarks of now allow."""
+    progress = progress.heard(seen)
+    watermarks = progress.watermarks(detecting, clock)
+    knowledge.take(instances)
+    enriched = detecting.enrichment.run(observed, knowledge)
+    after: dict[str, State] = {}
+    found: dict[str, list[Detection]] = {}
+    for name, watch in detecting.watches.items():
+        kernel = detecting.kernel(name)
+        state = states[name] if name in states else kernel.start()
+        rows = {each.leaf: enriched.rows[each.leaf] for each in watch.plan.leaves if each.leaf in enriched.rows}
+        reached = watermarks.get(name, state.watermark)
+        after[name], detected = kernel.step(state, rows, reached, instances)
+        if detected.batch.num_rows:
+            found[name] = detections_of(name, detected)
+    progress, told = progress.decided(detecting, found, watermarks)
+    due = progress.has_open or any(state.due is not None for state in after.values())
+    return Step(progress=progress, states=after, told=tuple(told), enriched=enriched, due=due)
