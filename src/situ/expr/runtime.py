@@ -326,19 +326,13 @@ def kv(text: str, key: str, separator: str, equals: str) -> str | None:
     return None
 
 
-def kv_of(text: str, prefix: str, marked: str, separator: str) -> str | None:
-    """The same for a key that is known: ``prefix`` is what its part begins with, ``marked`` that behind a separator.
+def kv_of(text: str, marked: str, separator: str) -> str | None:
+    """The same for a key that is known: ``marked`` is what its part begins with behind a separator.
 
-    The separator is one character, which is not in the prefix; so the text need not be taken apart.
+    The separator is one character, which is not in the key; so the text need not be taken apart.
     """
-    start = 0
-    if not text.startswith(prefix):
-        start = text.find(marked) + 1
-        if not start:
-            return None
-    end = text.find(separator, start)
-    start += len(prefix)
-    return text[start:end] if end >= 0 else text[start:]
+    _, found, rest = (separator + text).partition(marked)
+    return rest.partition(separator)[0] if found else None
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────

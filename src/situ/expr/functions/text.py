@@ -56,8 +56,7 @@ def _kv_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[An
     key = _constant(args[1])
     if not isinstance(key, str) or len(separator) != 1 or separator in key + equals:
         return f"_kv({args[0]}, {args[1]}, {separator!r}, {equals!r})"
-    prefix = key + equals
-    return f"_kv_of({args[0]}, {prefix!r}, {separator + prefix!r}, {separator!r})"
+    return f"_kv_of({args[0]}, {separator + key + equals!r}, {separator!r})"
 
 
 def _split_part_python(args: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
