@@ -80,6 +80,7 @@ def test_on_the_edge_they_get_the_original_and_whoever_is_told_later_what_became
             assert depths(converted) == pytest.approx(THERE_AND_BACK, rel=1e-9)
             assert at.engine is not None
             assert dict(at.engine.counts.originals) == {"feet": 3}
+            assert dict(at.engine.counts.converted) == {"more": 3}
             async with asyncio.timeout(20):
                 told = [event async for event in desk.events("Gauge", limit=3, since="begin")]
             assert depths(told) == depths(converted)
@@ -125,3 +126,4 @@ def test_on_spark_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
         )
         assert found == [False, True]
         assert dict(engine.totals.originals) == {"feet": 3}
+        assert dict(engine.totals.converted) == {"more": 3}

@@ -71,6 +71,7 @@ class Counts:
     dead: Counter[str] = field(default_factory=Counter)
     origins: Counter[str] = field(default_factory=Counter)
     originals: Counter[str] = field(default_factory=Counter)
+    converted: Counter[str] = field(default_factory=Counter)
 
 
 def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:

@@ -225,6 +225,7 @@ def test_those_of_the_same_context_get_what_was_sent(tmp_path: Path) -> None:
     assert found["root"] == ("Level", pytest.approx(0.09144))
     assert found["other"] == ("Gauge", pytest.approx(0.3))
     assert dict(worded.originals) == {"yards": 1}, "once for the context, however many want it"
+    assert dict(worded.converted) == {"feet": 1}
 
 
 def test_nobody_does_if_it_is_never_to_be(tmp_path: Path) -> None:
@@ -232,6 +233,8 @@ def test_nobody_does_if_it_is_never_to_be(tmp_path: Path) -> None:
     found, worded = delivered(plan, sent(plan))
     assert found["desk"] == ("Gauge", pytest.approx(0.1))
     assert not worded.originals
+    assert len(worded.live) + len(worded.durable) > len(found)
+    assert dict(worded.converted) == {"yards": 1, "feet": 1}, "once for the context, however many want it"
 
 
 def test_what_comes_out_of_the_log_is_converted(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def show_summary(figures: Figures) -> Iterator[RenderableType]:
         for title, counts in (
             ("accepted", accepted(figures)),
             ("delivered", delivered(figures)),
+            ("converted for", _sorted(figures.converted)),
             ("dead letters", _sorted(figures.codes)),
         ):
             for place, (name, number) in enumerate(counts):

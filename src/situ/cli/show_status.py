@@ -29,6 +29,10 @@ def show_status(status: Status) -> Iterator[RenderableType]:
         return
     yield Text()
     yield _engines(status)
+    for engine, figures in status.engines.items():
+        if figures.converted:
+            each = ", ".join(f"{context} {number:,}" for context, number in sorted(figures.converted.items()))
+            yield Text(f"{engine}: events converted, once for each context: {each}")
     for engine, troubles in status.troubles.items():
         for each in troubles:
             yield Text(f"{engine}: {each}", "yellow")

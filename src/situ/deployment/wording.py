@@ -49,7 +49,8 @@ class Worded:
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
     subscriptions that match. What could not be put in somebody's terms is in ``bad``. ``originals`` counts the events
-    that those of their own context get as they were sent, by context.
+    that those of their own context get as they were sent, by context, and ``converted`` those that were put in its
+    terms: each once, however many get it.
     """
 
     durable: Sequence[tuple[int, str, bytes]]
@@ -58,6 +59,7 @@ class Worded:
     held: tuple[tuple[int, str, datetime], ...] = ()
     """Places of rows and contexts for which a conversion waits for a reference, and until when."""
     originals: Mapping[str, int] = field(default_factory=dict)
+    converted: Mapping[str, int] = field(default_factory=dict)
 
 
 class Wording:
@@ -94,7 +96,21 @@ class Wording:
             for context, own in clients[client, names]
             if (line := self.line(index, context)) is not None
         ]
-        return Worded(durable=durable, live=live, bad=tuple(self.bad), held=tuple(self.held), originals=self.originals)
+        return Worded(
+            durable=durable,
+            live=live,
+            bad=tuple(self.bad),
+            held=tuple(self.held),
+            originals=self.originals,
+            converted=self._converted() if self._made else _NOTHING,
+        )
+
+    def _converted(self) -> dict[str, int]:
+        waiting = Counter(context for _, context, _ in self.held)
+        numbers = {
+            context: len(made) - self.originals[context] - waiting[context] for context, made in self._made.items()
+        }
+        return {context: number for context, number in numbers.items() if number}
 
     def _make_all(
         self, routed: Routed, groups: Mapping[str, str], clients: Mapping[tuple[str, str], Iterable[tuple[str, str]]]

@@ -54,6 +54,8 @@ class Counts:
     """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
     originals: Counter[str] = field(default_factory=Counter)
     """Events that those of their own context got as they were sent, by context."""
+    converted: Counter[str] = field(default_factory=Counter)
+    """Events put in the terms of a context, by context: each once, however many get it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +99,7 @@ class Dispatcher:
     ) -> None:
         counts = self.counts
         counts.originals.update(worded.originals)
+        counts.converted.update(worded.converted)
         if worded.live and live:
             for each in deliver.live(worded, plan):
                 with suppress(SituError):  # nobody promised

@@ -43,6 +43,10 @@ class Counts(Protocol):
     def originals(self) -> Mapping[str, int]:
         """Events that those of their own context got as they were sent, by context."""
 
+    @property
+    def converted(self) -> Mapping[str, int]:
+        """Events put in the terms of a context, by context: each once, however many get it."""
+
 
 class Engine(Protocol):
     """An engine in the process of a run. It tells the bus that it is alive, and which deployment it works with."""

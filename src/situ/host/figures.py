@@ -54,6 +54,8 @@ class Figures:
     """The contexts of those of the subscriptions that are in other terms than root's."""
     originals: Mapping[str, int] = field(default_factory=dict)
     """Events that those of their own context got as they were sent, by context."""
+    converted: Mapping[str, int] = field(default_factory=dict)
+    """Events put in the terms of a context, by context: each once, however many get it."""
     memory: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -82,6 +82,7 @@ class Pulse:
             origins=dict(counts.origins),
             terms=self._delivered.terms(subscriptions),
             originals=dict(counts.originals),
+            converted=dict(counts.converted),
             memory=used,
         )
         return self.figures

@@ -27,6 +27,8 @@ class Counts(msgspec.Struct):
     """Events taken in that came in other terms than root's, as `TYPE CONTEXT`."""
     originals: dict[str, int] = msgspec.field(default_factory=dict)
     """Events that those of their own context got as they were sent, by context."""
+    converted: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events put in the terms of a context, by context: each once, however many get it."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """How far each client's events were taken: incarnation and sequence."""
 
@@ -51,6 +53,7 @@ class Totals:
         self.dead: Counter[str] = Counter()
         self.origins: Counter[str] = Counter()
         self.originals: Counter[str] = Counter()
+        self.converted: Counter[str] = Counter()
 
     def add(self, counts: Iterable[Counts]) -> None:
         for each in counts:
@@ -60,7 +63,8 @@ class Totals:
             self.dead.update(each.dead)
             self.origins.update(each.origins)
             self.originals.update(each.originals)
+            self.converted.update(each.converted)
 
     def as_json(self) -> dict[str, Any]:
-        names = ("types", "groups", "live", "dead", "origins", "originals")
+        names = ("types", "groups", "live", "dead", "origins", "originals", "converted")
         return {name: dict(sorted(getattr(self, name).items())) for name in names}

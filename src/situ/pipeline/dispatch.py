@@ -91,6 +91,7 @@ class Dispatch:
         self._dead: Counter[str] = Counter()
         self._origins: Counter[str] = Counter()
         self._originals: Counter[str] = Counter()
+        self._converted: Counter[str] = Counter()
         self._highest: dict[str, tuple[int, int]] = {}
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
@@ -140,6 +141,7 @@ class Dispatch:
             dead=dict(self._dead),
             origins=dict(self._origins),
             originals=dict(self._originals),
+            converted=dict(self._converted),
             highest=self._highest,
         )
 
@@ -165,6 +167,7 @@ class Dispatch:
 
     def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         self._originals.update(worded.originals)
+        self._converted.update(worded.converted)
         self._groups.update([group for _, group, _ in worded.durable])
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
         yield from self._delivery.add(rows, worded)
