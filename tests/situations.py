@@ -195,7 +195,7 @@ def leaf_rows(
         if not _true(leaf.constraint, {IT: instance}):
             continue
         seen = {**instance, leaf.attribute: each.value}
-        row = (each.time, each.cause.source, each.cause.id, each.push, each.identity)
+        row = (each.time, each.cause.source, each.cause.id, each.push, 0, each.identity)
         if leaf.test is None:
             rows.append((*row, *(_stored(_at(seen, s.path), s.type) for s in leaf.scalars)))
         elif not leaf.other:
@@ -217,9 +217,10 @@ def leaf_rows(
 
 def leaf_schema(leaf: Leaf) -> pa.Schema:
     """The columns of a leaf's rows."""
-    names = ["source", "id", "push", "identity", *(["other"] if leaf.other else [])]
+    names = ["source", "id", "push", "pos", "identity", *(["other"] if leaf.other else [])]
     scalars = [(".".join(each.path), _arrow(each.type)) for each in leaf.scalars]
-    return pa.schema([("time", pa.int64()), *((name, pa.string()) for name in names), *scalars])
+    types = {"pos": pa.int64()}
+    return pa.schema([("time", pa.int64()), *((name, types.get(name, pa.string())) for name in names), *scalars])
 
 
 def _arrow(type: Type) -> pa.DataType:

@@ -32,6 +32,7 @@ def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> lis
             [each.cause.source for each in seen],
             [each.cause.id for each in seen],
             [push] * len(seen),
+            [0] * len(seen),
             [each.identity for each in seen],
         ]
         arrays = [pa.array(values, field.type) for values, field in zip(base, BASE, strict=True)]

@@ -22,6 +22,7 @@ ROWS = [
         "s",
         str(number),
         "seen",
+        7 * number,
         "ann",
         f"id of {number}",
         1.5 * number,
@@ -51,5 +52,5 @@ def test_rows_of_several_leaves_travel_in_one_blob() -> None:
 
 def test_the_columns_of_a_leaf_with_another_side() -> None:
     assert no_rows(Leaf(concept="person", attribute="position", other="room")).schema.names == [
-        "time", "source", "id", "push", "identity", "other",
+        "time", "source", "id", "push", "pos", "identity", "other",
     ]  # fmt: skip

@@ -71,7 +71,7 @@ def observed(observations: Iterable[Observation], enrichment: Enrichment) -> Ite
         if not enrichment.is_wanted(concept, attribute):
             continue
         scalars = enrichment.scalars(concept, attribute)
-        base = zip(*((each.time, *each.cause, each.push, each.identity) for each in some), strict=True)
+        base = zip(*((each.time, *each.cause, each.push, 0, each.identity) for each in some), strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(base, BASE, strict=True)]
         arrays += [column([below({attribute: each.value}, s.path) for each in some], s.type) for s in scalars]
         rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*BASE, *scalar_fields(scalars)]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import TypeVar
 
 import msgspec
@@ -38,6 +38,8 @@ class _Line(msgspec.Struct, gc=False):
     time: str
     data: msgspec.Raw
     siturecv: str = ""
+    # Where it is in the log, which its text does not say; no attribute of an event can have this name.
+    pos: int = msgspec.field(default=0, name="its pos")
 
 
 _MESSAGE = msgspec.json.Decoder(list[_Line]).decode
@@ -62,6 +64,7 @@ class _Events:
     times: pa.Array
     received: pa.Array
     data: Sequence[Text]
+    positions: Sequence[int]
 
 
 class Observing:
@@ -74,10 +77,11 @@ class Observing:
                 groups[push.event][name] = push
         self._groups = [_Group(event, of, types, enrichment) for event, of in groups.items()]
 
-    def messages(self, bodies: Iterable[bytes]) -> Observations:
-        """What these messages of the root log say."""
+    def messages(self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0)) -> Observations:
+        """What these messages of the root log say; ``firsts`` are the positions of their first events, if known."""
         lost = _Lost()
-        return self._lines(chain.from_iterable(_lines_of(body, lost) for body in bodies), lost)
+        placed = (_placed(_lines_of(body, lost), first) for body, first in zip(bodies, firsts, strict=False))
+        return self._lines(chain.from_iterable(placed), lost)
 
     def lines(self, lines: Iterable[bytes]) -> Observations:
         """What these lines of it say."""
@@ -140,6 +144,13 @@ def _lines_of(body: bytes, lost: _Lost) -> list[_Line]:
         return list(_one_by_one(split_lines(body), lost))
 
 
+def _placed(lines: list[_Line], first: int) -> list[_Line]:
+    if first:
+        for pos, line in enumerate(lines, first):
+            line.pos = pos
+    return lines
+
+
 def _one_by_one(lines: Iterable[bytes], lost: _Lost) -> Iterator[_Line]:
     for line in lines:
         try:
@@ -165,6 +176,7 @@ def _of_lines(lines: Sequence[_Line]) -> _Events:
         instants([line.time for line in lines]),
         instants([line.siturecv or line.time for line in lines]),
         [line.data for line in lines],
+        [line.pos for line in lines],
     )
 
 
@@ -175,6 +187,7 @@ def _of_rows(rows: Sequence[Row]) -> _Events:
         pa.array([row.time for row in rows], pa.int64()),
         pa.array([row.recv for row in rows], pa.int64()),
         [row.data for row in rows],
+        [row.pos for row in rows],
     )
 
 
@@ -210,6 +223,7 @@ class _Told:
             pa.array(events.sources, pa.string()),
             pa.array(events.ids, pa.string()),
             pa.repeat(pa.scalar(self.push.name, pa.string()), count),
+            pa.array(events.positions, pa.int64()),
             read.columns[self.push.id],
             *(read.columns[path] for path in self._paths),
         ]

@@ -1,7 +1,8 @@
 """Rows of leaves: what enrichment hands to the kernel, as columns.
 
 Every row says when, from which event, through which push source and of which identity it is: ``time``, ``source``,
-``id``, ``push``, ``identity``. Rows of a leaf whose test has another side have ``other``, the identity there.
+``id``, ``push``, ``identity``; and where in the root log its event is, ``pos``, 0 if that is not known. Rows of a leaf
+whose test has another side have ``other``, the identity there.
 Observations have what correlations look at, a column for each scalar, in the form of :mod:`situ.expr.columns`, named by
 its path. Columns are found by their places, in this order: an attribute may have the name of another column.
 """
@@ -23,6 +24,7 @@ BASE = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("id", pa.string(), nullable=False),
         pa.field("push", pa.string(), nullable=False),
+        pa.field("pos", pa.int64(), nullable=False),
         pa.field("identity", pa.string(), nullable=False),
     ]
 )

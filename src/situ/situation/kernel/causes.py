@@ -7,13 +7,14 @@ grow in the order rows arrive.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from situ.situation.kernel.table import Ints
 
-NAMES = ("source", "id", "push")
+NAMES = ("source", "id", "push", "pos")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,11 @@ class Chunk:
 
     first: int
     latest: int
-    texts: tuple[pa.Array, ...]
+    about: tuple[pa.Array, ...]
+    """Source, id, push source and position in the root log of each."""
 
     def __len__(self) -> int:
-        return len(self.texts[0])
+        return len(self.about[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Causes:
 
     @property
     def size(self) -> int:
-        return sum(text.nbytes for chunk in self.chunks for text in chunk.texts)
+        return sum(column.nbytes for chunk in self.chunks for column in chunk.about)
 
     def extended(self, chunk: Chunk) -> Causes:
         """With one more chunk; those of about the same size become one."""
@@ -44,8 +46,8 @@ class Causes:
         while chunks and len(chunks[-1]) < 2 * sum(map(len, parts)) and _next(chunks[-1]) == parts[0].first:
             parts.insert(0, chunks.pop())
         if len(parts) > 1:
-            texts = tuple(pa.concat_arrays(columns) for columns in zip(*(each.texts for each in parts), strict=True))
-            chunk = Chunk(parts[0].first, max(each.latest for each in parts), texts)
+            about = tuple(pa.concat_arrays(columns) for columns in zip(*(each.about for each in parts), strict=True))
+            chunk = Chunk(parts[0].first, max(each.latest for each in parts), about)
         return Causes((*chunks, chunk))
 
     def since(self, time: int) -> Causes:
@@ -53,18 +55,18 @@ class Causes:
             return self
         return Causes(tuple(chunk for chunk in self.chunks if chunk.latest >= time))
 
-    def texts(self, numbers: Ints) -> list[list[str]]:
-        """Source, id and push source of rows."""
-        found: list[list[str]] = [[""] * len(numbers) for _ in NAMES]
+    def about(self, numbers: Ints) -> list[list[Any]]:
+        """Source, id, push source and position of rows."""
+        found: list[list[Any]] = [[None] * len(numbers) for _ in NAMES]
         if not len(numbers):
             return found
         where = np.searchsorted([chunk.first for chunk in self.chunks], numbers, side="right") - 1
         for place in np.unique(where).tolist():
             chunk, rows = self.chunks[place], np.flatnonzero(where == place)
             taken = pa.array(numbers[rows] - chunk.first)
-            for column, texts in zip(found, chunk.texts, strict=True):
-                for row, text in zip(rows.tolist(), texts.take(taken).to_pylist(), strict=True):
-                    column[row] = text
+            for column, known in zip(found, chunk.about, strict=True):
+                for row, value in zip(rows.tolist(), known.take(taken).to_pylist(), strict=True):
+                    column[row] = value
         return found
 
 
@@ -78,13 +80,13 @@ class Origins:
 
     leaves: tuple[Causes, ...]
 
-    def of(self, references: Ints) -> list[tuple[str, str, str]]:
-        """Source, id and push source of each reference."""
-        found: list[tuple[str, str, str]] = [("", "", "")] * len(references)
+    def of(self, references: Ints) -> list[tuple[str, str, str, int]]:
+        """Source, id, push source and position of each reference."""
+        found: list[tuple[str, str, str, int]] = [("", "", "", 0)] * len(references)
         numbers, leaves = np.divmod(references, len(self.leaves))
         for leaf in np.unique(leaves).tolist():
             rows = np.flatnonzero(leaves == leaf)
-            texts = zip(*self.leaves[leaf].texts(numbers[rows]), strict=True)
-            for row, (source, id, push) in zip(rows.tolist(), texts, strict=True):
-                found[row] = (source, id, push)
+            about = zip(*self.leaves[leaf].about(numbers[rows]), strict=True)
+            for row, (source, id, push, pos) in zip(rows.tolist(), about, strict=True):
+                found[row] = (source, id, push, pos)
         return found

@@ -103,7 +103,7 @@ def _ordered(rows: _Rows, involved: Ints, identities: Identities, origins: Origi
         names = identities.decode(rows.code[order[tied]])
         keys = [
             (moment, id, source, row >= rows.lefts, push, name)
-            for moment, row, (source, id, push), name in zip(
+            for moment, row, (source, id, push, _), name in zip(
                 time[tied].tolist(), order[tied].tolist(), texts, names, strict=True
             )
         ]

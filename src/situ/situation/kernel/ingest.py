@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from situ.expr.columns import column_type
-from situ.situation.kernel.causes import Chunk
+from situ.situation.kernel.causes import NAMES, Chunk
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.pairing import is_text, scalar_names
 from situ.situation.kernel.table import Column, Table, sorted_table
 from situ.situation.leaves import Leaf
 
 # Columns are found by their place: attributes may have any name, that of another column too.
-_TIME, _EVENT, _IDENTITY, _OTHER = 0, (1, 2, 3), 4, 5
+_TIME, _EVENT, _IDENTITY, _OTHER = 0, (1, 2, 3, 4), 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,28 @@ def ingest(
     causes: bool,
 ) -> Ingested:
     """Take in rows that are not before ``since``. They are numbered from ``first``; ``place`` is that of the leaf."""
-    time = batch.column(_TIME).to_numpy(zero_copy_only=False)
+    time = _named(batch, "time").to_numpy(zero_copy_only=False)
     late = int(np.count_nonzero(time < since))
     if late:
         kept = np.flatnonzero(time >= since)
         batch, time = batch.take(pa.array(kept)), time[kept]
     columns: dict[str, Column] = {
-        "@identity": identities.encode(batch.column(_IDENTITY)),
+        "@identity": identities.encode(_named(batch, "identity")),
         "ref": (first + np.arange(len(time))) * leaves + place,
     }
     if leaf.other:
-        columns["@other"] = identities.encode(batch.column(_OTHER))
-    for column, scalar in enumerate(leaf.scalars, _OTHER):
+        columns["@other"] = identities.encode(_named(batch, "other"))
+    for column, scalar in enumerate(leaf.scalars, batch.num_columns - len(leaf.scalars)):
         columns |= _scalar(batch.column(column), scalar.path, identities, text=is_text(scalar.type))
     chunk = None
     if causes and len(time):
-        chunk = Chunk(first, int(time.max()), tuple(_texts(batch.column(place)) for place in _EVENT))
+        chunk = Chunk(first, int(time.max()), tuple(_texts(_named(batch, name)) for name in NAMES))
     return Ingested(sorted_table(time, columns), chunk, late)
+
+
+def _named(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column that every row has. Scalars, the last columns, may have any name, that of another column too."""
+    return batch.column(batch.schema.names.index(name))
 
 
 def _scalar(column: pa.Array, path: tuple[str, ...], identities: Identities, *, text: bool) -> dict[str, Column]:

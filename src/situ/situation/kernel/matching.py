@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from situ.situation.kernel.following import Following, width_of
-from situ.situation.kernel.range_join import find
+from situ.situation.kernel.range_join import each_once, find
 from situ.situation.kernel.relating import Asked, Related, Stated, Step
 from situ.situation.kernel.table import Column, Ints, Table
 from situ.situation.plan import ClausePlan, PolicyPlan
@@ -212,7 +212,7 @@ class Matching:
             else:
                 rows, _, _ = self._beside(step, table, bound, literal, last=step.now - 1)
             found.append(rows)
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        return each_once(np.concatenate(found), len(table)) if found else np.empty(0, np.int64)
 
 
 def _add(groups: Groups, bound: frozenset[str], table: Table) -> None:

@@ -117,6 +117,13 @@ def _one_key(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints, i
     return one, other, most
 
 
+def each_once(rows: Ints, count: int) -> Ints:
+    """Which of so many rows are named, in their order."""
+    named = np.zeros(count, bool)
+    named[rows] = True
+    return np.flatnonzero(named)
+
+
 def distinct(columns: Sequence[Ints]) -> Ints:
     """The places of one of each of the rows that are equal in these columns."""
     if not len(columns[0]):

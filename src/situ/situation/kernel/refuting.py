@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from situ.situation.kernel.range_join import each_once
 from situ.situation.kernel.relating import Asked, Paired, Queried, Related, Stated, Step
 from situ.situation.kernel.table import Ints, Table
 from situ.situation.plan import ClausePlan
@@ -54,7 +55,8 @@ class Refuting:
         return np.concatenate(found) if found else left[:0]
 
     def _search(self, step: Step, table: Table, bound: frozenset[str], example: Sequence[Against], part: int) -> Ints:
-        """The rows for which all of it occurred, in a part of the window."""
+        """The rows for which all of it occurred, in a part of the window; if that is not all of it, entirely in it."""
+        back = self._window if part == 1 else 0
         owners = np.arange(len(table))
         codes = {name: table[f"@{name}"] for name in bound}
         rest = list(example)
@@ -65,10 +67,10 @@ class Refuting:
             shared = {name: codes[name] for name in step_on.relation.aliases if name in codes}
             first = table.time[owners] - step_on.before // part
             last = table.time[owners] + step_on.after // part
-            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, self._window // part))
+            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, back))
             owners = owners[rows]
             codes = {name: each[rows] for name, each in codes.items()} | new
-        return np.unique(owners)
+        return each_once(owners, len(table))
 
 
 def _effort(relation: Related, bound: Mapping[str, Ints]) -> tuple[bool, int, int]:

@@ -16,7 +16,7 @@ from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.consuming import consume
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.pairing import Pair, Pairing
-from situ.situation.kernel.range_join import distinct, find
+from situ.situation.kernel.range_join import distinct, each_once, find
 from situ.situation.kernel.table import Buffer, Ints, Table, joined, sorted_table
 from situ.situation.kernel.timeless import Timeless
 from situ.situation.plan import RelationPlan
@@ -52,8 +52,8 @@ Codes = Mapping[str, Ints]
 class Asked:
     """Whether something occurred, for each of some rows, from ``first`` to ``last``, that agrees with what is bound.
 
-    Of the other aliases, those in ``wanted`` are asked for. Pairs of events whose later one lies in there reach back
-    no further than ``back`` before it.
+    Of the other aliases, those in ``wanted`` are asked for. Events that are the earlier ones of pairs are looked for up
+    to ``back`` before ``first``.
     """
 
     bound: Codes
@@ -197,10 +197,9 @@ class Paired:
         new = asked.new(self.aliases)
         if not len(owners):
             return owners, dict.fromkeys(new, owners)
-        first, back = asked.first[owners], asked.back
-        earliest = probes.time - back
-        earliest = np.where(probes.time < first, np.maximum(earliest, first), earliest)
-        latest = np.minimum(probes.time + back, asked.last[owners])
+        first = asked.first[owners]
+        earliest = np.maximum(probes.time - self._window, np.where(probes.time < first, first, first - asked.back))
+        latest = np.minimum(probes.time + self._window, asked.last[owners])
         codes = asked.bound.get(self.names[1 - start])
         others = step.select(self._leaves[1 - start], int(earliest.min()), int(latest.max()), "@identity", codes)
         left, right = (probes, others) if start == 0 else (others, probes)
@@ -213,7 +212,7 @@ class Paired:
             return owners[:0], dict.fromkeys(new, owners[:0])
         rows = np.concatenate([each.rows for each in fitting])
         if not new:
-            return np.unique(rows), {}
+            return each_once(rows, len(asked)), {}
         places = {0: [each.left for each in fitting], 1: [each.right for each in fitting]}
         sides = {name: side for side, name in enumerate(self.names)}
         tables = (left, right)

@@ -13,7 +13,7 @@ from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import Ints, Table
 
-_CAUSES = pa.list_(pa.struct([("source", pa.string()), ("id", pa.string())]))
+_CAUSES = pa.list_(pa.struct([("source", pa.string()), ("id", pa.string()), ("pos", pa.int64())]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ def detections_of(policy: str, detected: Detected) -> list[Detection]:
                 sorted((name[1:], text) for name, text in row.items() if name.startswith("@") and text is not None)
             ),
             causes=tuple(Cause(each["source"], each["id"]) for each in row["causes"]),
+            positions=tuple(each["pos"] for each in row["causes"]),
             time=row["time"],
             activation=row["activation"],
         )
@@ -62,7 +63,8 @@ def report(
         detection = Detection(
             policy=policy,
             bindings=tuple((name, texts[row]) for name, texts in bindings if texts[row] is not None),
-            causes=causes[row],
+            causes=tuple(causes[row]),
+            positions=tuple(causes[row].values()),
             time=times[row],
             activation=activations[row],
         )
@@ -77,12 +79,21 @@ def _bindings(matches: Table, aliases: list[str], identities: Identities) -> lis
     return [(name, [texts[code] for code in matches[f"@{name}"].tolist()]) for name in sorted(aliases)]
 
 
-def _causes(matches: Table, origins: Origins) -> list[tuple[Cause, ...]]:
+def _causes(matches: Table, origins: Origins) -> list[dict[Cause, int]]:
+    """The causes of each match in order, and where they are in the root log."""
     slots = [column for name, column in matches.columns.items() if name.startswith("c")]
     references: Ints = np.stack(slots, axis=1)
     different = np.unique(references[references >= 0])
-    named = dict(zip(different.tolist(), (Cause(*each[:2]) for each in origins.of(different)), strict=True))
-    return [tuple(sorted({named[each] for each in row if each >= 0})) for row in references.tolist()]
+    named = {
+        reference: (Cause(source, id), pos)
+        for reference, (source, id, _, pos) in zip(different.tolist(), origins.of(different), strict=True)
+    }
+    return [dict(sorted(named[each] for each in row if each >= 0)) for row in references.tolist()]
+
+
+def _located(detection: Detection) -> list[dict[str, str | int]]:
+    located = zip(detection.causes, detection.positions, strict=True)
+    return [{"source": cause.source, "id": cause.id, "pos": pos} for cause, pos in located]
 
 
 def as_columns(detections: list[Detection], aliases: list[str]) -> pa.RecordBatch:
@@ -92,7 +103,7 @@ def as_columns(detections: list[Detection], aliases: list[str]) -> pa.RecordBatc
             pa.array([each.id for each in detections], pa.string()),
             pa.array([each.time for each in detections], pa.int64()),
             pa.array([each.activation for each in detections], pa.int64()),
-            pa.array([[cause._asdict() for cause in each.causes] for each in detections], _CAUSES),
+            pa.array([_located(each) for each in detections], _CAUSES),
             *(pa.array([each.get(name) for each in bound], pa.string()) for name in aliases),
         ],
         schema=schema_of(aliases),

@@ -155,13 +155,13 @@ def _numpy(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]
 
 def _stored(chunk: Chunk) -> pa.Table:
     about = {b"first": b"%d" % chunk.first, b"latest": b"%d" % chunk.latest}
-    return pa.table(dict(zip(NAMES, chunk.texts, strict=True))).replace_schema_metadata(about)
+    return pa.table(dict(zip(NAMES, chunk.about, strict=True))).replace_schema_metadata(about)
 
 
 def _chunk(stored: pa.Table) -> Chunk:
     about = stored.schema.metadata
-    texts = tuple(stored[name].combine_chunks() for name in NAMES)
-    return Chunk(int(about[b"first"]), int(about[b"latest"]), texts)
+    columns = tuple(stored[name].combine_chunks() for name in NAMES)
+    return Chunk(int(about[b"first"]), int(about[b"latest"]), columns)
 
 
 def _stream(table: pa.Table) -> bytes:
