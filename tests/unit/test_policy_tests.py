@@ -1,0 +1,243 @@
+"""Tests of policies: how they are read, run and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from situ.deployment.detecting import Detecting
+from situ.deployment.trying import Tried, tables_of, try_by_definition, try_policies
+from situ.documents import parse_yaml
+from situ.errors import Problem, Problems, SituError
+from situ.settings.model import Defaults
+from situ.situation.check_sources import fed
+from situ.situation.domain import Domain
+from situ.situation.load_ontology import load_ontology
+from situ.situation.load_policy_test import Surroundings, load_policy_test
+from situ.situation.policy_test import START, Expected, Found, PolicyTest, compare, differences
+from situ.sources.load import load_pushes, load_sources
+from situ.sources.model import Source
+from situ.sources.table import Table, make_table
+from situ.types.load import load_types
+from tests.domains import UNACCOMPANIED_GUEST, policy
+
+TYPES = """
+events:
+  Sighting: {who: string, at: Point m}
+  BadgeSighting(Sighting): {badge: string}
+  Other: {who: string}
+"""
+ONTOLOGY = """
+concepts:
+  person: {id: string, status: string, position: Point m}
+  room: {id: string, security: string, area: Box m}
+relationships:
+  inside: {between: [person.position, room.area], function: inside}
+  within: {between: [person.position, person.position], function: within, parameter: {name: distance, unit: m}, symmetric: true}
+"""  # noqa: E501
+SOURCES = """
+pull:
+  persons: {csv: people.csv, columns: {nr: string, role: string}, concept: person, key: nr, attributes: {status: role}}
+  rooms: {csv: rooms.csv, columns: {id: string, security: string, area: Box m}, concept: room, key: id}
+push:
+  seen: {event: Sighting, concept: person, id: who, attribute: position, value: at}
+"""
+SECOND = 1_000_000
+
+
+@dataclass
+class Files:
+    """Files that a test names."""
+
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    tables: Mapping[str, Callable[[Source], Table]] = field(default_factory=dict)
+
+    def text(self, file: str) -> bytes:
+        return self.texts[file]
+
+    def table(self, source: Source, file: str) -> Table:
+        return self.tables[file](source)
+
+
+class Project:
+    def __init__(self) -> None:
+        problems = Problems()
+        self.types = load_types([parse_yaml(TYPES, "types.yaml")], problems)
+        self.ontology = load_ontology([parse_yaml(ONTOLOGY, "ontology.yaml")], self.types, {}, problems)
+        documents = [parse_yaml(SOURCES, "sources.yaml")]
+        self.sources = load_sources(documents, self.types, problems)
+        self.pushes = load_pushes(documents, self.types, problems)
+        problems.raise_errors()
+        domain = Domain(ontology=self.ontology, fed=fed(self.pushes), types=self.types)
+        alone = policy(UNACCOMPANIED_GUEST, domain)
+        there = policy(
+            "policy there\nconcepts\nperson A\nroom R\nconditions\nA is inside R\nactions\nraise alarm\n", domain
+        )
+        self.policies = {each.name: each for each in (alone, there)}
+
+    def load(self, text: str, files: Files | None = None, name: str = "unaccompanied-guest") -> PolicyTest:
+        problems = Problems()
+        test = self.read(text, problems, files, name)
+        problems.raise_errors()
+        assert test is not None
+        return test
+
+    def read(
+        self, text: str, problems: Problems, files: Files | None = None, name: str = "unaccompanied-guest"
+    ) -> PolicyTest | None:
+        around = Surroundings(types=self.types, sources=self.sources, policies=self.policies)
+        document = parse_yaml(text, f"policies/{name}.test.yaml")
+        return load_policy_test(document, around, files or Files(), problems)
+
+    def run(self, test: PolicyTest, how: Callable[..., Tried] = try_policies) -> Tried:
+        chosen = [self.policies[name] for name in test.policies]
+        detecting = Detecting(chosen, self.ontology, self.pushes, self.sources, Defaults())
+        return how(test, detecting, tables_of(test, detecting, self.sources), self.types)
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return Project()
+
+
+GIVEN = """
+given:
+  events:
+    - {at: 0 s, type: Sighting, data: {who: g1, at: {x: 1, y: 1}}}
+    - {at: 1 s, type: Sighting, data: {who: g2, at: {x: 11, y: 1}}}
+    - {at: 2 s, type: BadgeSighting, data: {who: e1, at: {x: 12, y: 1}, badge: b7}}
+    - {at: 7 s, type: Sighting, data: {who: g1, at: {x: 2, y: 1}}}
+  pull:
+    persons: [{nr: g1, role: guest}, {nr: g2, role: guest}, {nr: e1, role: employee}]
+    rooms:
+      - {id: r1, security: restricted, area: {x1: 0, y1: 0, x2: 9, y2: 9}}
+      - {id: r2, security: restricted, area: {x1: 10, y1: 0, x2: 19, y2: 9}}
+"""
+
+
+@pytest.mark.parametrize("how", [try_policies, try_by_definition])
+def test_a_test_passes(project: Project, how: Callable[..., Tried]) -> None:
+    test = project.load(GIVEN + "expect: [{at: 5 s, bindings: {A: g1, R: r1}, detections: 2, closed: 22 s}]")
+    tried = project.run(test, how)
+    assert [line.passed for line in compare(test.expect, tried.found)] == [True]
+    assert tried.late == ()
+    assert len(tried.observations) == 4
+
+
+@pytest.mark.parametrize("how", [try_policies, try_by_definition])
+def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callable[..., Tried]) -> None:
+    def found(clock: str) -> list[tuple[float, int, float | None]]:
+        given = GIVEN.replace("given:", f"given:\n  clock: {clock}")
+        tried = project.run(project.load(given + "expect: []"), how)
+        return [
+            ((each.at - START) / SECOND, each.detections, each.closed and (each.closed - START) / SECOND)
+            for each in tried.found
+        ]
+
+    # Engines wait for what may come late, and count silence only after their idle time.
+    settled = {"18.1 s": [(5.0, 2, None)], "60 s": [(5.0, 2, 22.0)]}
+    for clock, expected in settled.items():
+        assert found(clock) == expected
+    assert found("7.1 s") == ([(5.0, 1, None)] if how is try_by_definition else [])
+
+
+def test_events_that_come_too_late_are_named(project: Project) -> None:
+    late = "    - {at: 1 s, type: Sighting, data: {who: g2, at: {x: 1, y: 1}}, received: 8 s}\n  pull:"
+    test = project.load(GIVEN.replace("  pull:", late) + "expect: []")
+    tried = project.run(test)
+    assert [(each.id, each.type) for each in tried.late] == [("e5", "Sighting")]
+    assert project.run(test, try_by_definition).late == ()
+
+
+def test_files_stand_for_lists(project: Project) -> None:
+    files = Files(
+        texts={
+            "events.jsonl": b'{"at": "0 s", "type": "Sighting", "data": {"who": "g1", "at": {"x": 1, "y": 1}}}\n',
+            "rooms.yaml": b"- {id: r1, security: restricted, area: {x1: 0, y1: 0, x2: 9, y2: 9}}\n",
+        },
+        tables={"people.csv": lambda source: make_table(source, {"nr": ["g1"], "role": ["guest"]})},
+    )
+    test = project.load(
+        """
+given: {events: {file: events.jsonl}, pull: {rooms: {file: rooms.yaml}, persons: {file: people.csv}}}
+expect: [{at: 5 s}]
+""",
+        files,
+    )
+    assert [line.passed for line in compare(test.expect, project.run(test).found)] == [True]
+
+
+def test_which_policies_a_test_is_about(project: Project) -> None:
+    assert project.load("given: {}\nexpect: []").policies == ("unaccompanied-guest",)
+    assert project.load("given: {}\nexpect: [{policy: there}]", name="other").policies == ("there",)
+    assert project.load("policies: [there]\ngiven: {}\nexpect: []").policies == ("unaccompanied-guest", "there")
+
+
+def test_instants_and_ids_may_be_given(project: Project) -> None:
+    test = project.load(
+        "given: {events: [{at: 2026-11-01T08:00:00Z, type: Other, data: {who: x}, id: e, source: s}]}\nexpect: []"
+    )
+    [event] = test.events
+    assert (event.time, event.received, event.id, event.source) == (1793520000 * SECOND,) * 2 + ("e", "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("given: {}\nexpect: [{policy: ther}]", "S195", 2),
+        ("given: {}\npolicies: [nobody]\nexpect: []", "S195", 2),
+        ("given: {}\nexpect: [{bindings: {Q: x}}]", "S152", 2),
+        ("given: {pull: {person: []}}\nexpect: []", "S196", 1),
+        ("given: {pull: {persons: [{nr: 5, role: guest}]}}\nexpect: []", "S112", 1),
+        ("given:\n  pull: {persons: [{name: x}]}\nexpect: []", "P103", 2),
+        ("given: {events: {file: events.csv}}\nexpect: []", "S197", 1),
+        ("given: {events: [{at: soon, type: Other}]}\nexpect: []", "P121", 1),
+        ("given: {events: [{at: 1 s, type: Othr}]}\nexpect: []", "INT701", 1),
+        ("given: {events: [{at: 1 s, type: Other, data: {who: 5}}]}\nexpect: []", "INT703", 1),
+        ("given: {}", "P104", 1),
+    ],
+)
+def test_what_is_wrong_has_a_place(project: Project, text: str, code: str, line: int) -> None:
+    problems = Problems()
+    assert project.read(text, problems) is None
+    [problem] = problems
+    assert (problem.code.code, problem.location and problem.location.line) == (code, line), problem
+
+
+def test_a_test_without_a_policy_is_refused(project: Project) -> None:
+    with pytest.raises(SituError) as refused:
+        project.load("given: {}\nexpect: []", name="there-")
+    assert [(each.code.code, _nearest(each)) for each in refused.value.problems] == [("S195", ("there",))]
+
+
+def _nearest(problem: Problem) -> tuple[str, ...]:
+    found: tuple[str, ...] = problem.values["nearest"]
+    return found
+
+
+def situation(at: int, bindings: str = "1", closed: int | None = None, policy: str = "p") -> Found:
+    return Found(id=f"{at}", policy=policy, at=at, bindings=(("A", bindings),), closed=closed, detections=1)
+
+
+def test_every_expectation_is_held_against_what_is_most_like_it() -> None:
+    near, far = situation(5), situation(9, "2")
+    expected = [
+        Expected(policy="p", at=5, bindings=(("A", "1"),)),
+        Expected(policy="p", at=8, bindings=(("A", "2"),)),
+        Expected(policy="q"),
+    ]
+    lines = compare(expected, [far, near, situation(20, "3")])
+    assert sorted((line.passed, line.expected is not None, line.found is not None) for line in lines) == [
+        (False, False, True),
+        (False, True, False),
+        (False, True, True),
+        (True, True, True),
+    ]
+    assert differences(expected[1], far) == ["at"]
+    assert differences(Expected(policy="p", closed=7, detections=2, bindings=(("B", "x"),)), near) == [
+        "B",
+        "closed",
+        "detections",
+    ]
