@@ -8,7 +8,7 @@ from situ.errors import Severity
 NORMAL_FORM_TOO_LARGE = define(
     "S150",
     "conditions that multiply out to too much",
-    "As an AND of ORs, this comes to {found} literals; at most {limit} are allowed.",
+    "As an AND of ORs, this comes to {found} literals before any is left out; at most {limit} may remain.",
     "Alternatives multiply with each other: take out of them what they share, or write several policies. "
     "The limit is `limits.literals` of situ.yaml.",
     found=str,

@@ -30,8 +30,14 @@ from situ.situation.policy import Clause, Is, Literal, Then
 from situ.situation.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
 from situ.situation.wording import clause_text
 
-_ON_THE_WAY = 65_536
-"""So many clauses may be looked at before they are reduced, or four for each literal allowed: most may be absorbed."""
+_AT_ONCE = 4
+"""So many clauses for each literal that is allowed may be made before they are reduced: most may be absorbed."""
+
+_AT_ALL = 16
+"""So many times that may be made in all."""
+
+_LEAST_LIMIT = 4_096
+"""A smaller limit is one for what remains, not for the work."""
 
 _ASSUMPTIONS = 2_000
 """After so many, conditions count as possible: finding a contradiction can take for ever, and most have none."""
@@ -55,7 +61,9 @@ class _Converting:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.most = max(_ON_THE_WAY, 4 * limit)
+        self.most = _AT_ONCE * max(limit, _LEAST_LIMIT)
+        self.left = _AT_ALL * self.most
+        self.present = 0
         self.literals: list[Literal] = []
         self.numbers: dict[Literal, int] = {}
         self.places: dict[Literal, Location | None] = {}
@@ -114,7 +122,9 @@ class _Converting:
         result = [0]
         for clauses in found:
             reduced = None
-            if len(result) * len(clauses) <= self.most:
+            count = len(result) * len(clauses)
+            self.left -= count
+            if count <= self.most and self.left >= 0:
                 reduced = self._reduced(one | other for one in result for other in clauses)
             if reduced is None:
                 raise self._too_large(whole, _product_size(found))
@@ -124,10 +134,12 @@ class _Converting:
     def _reduced(self, clauses: Iterable[int]) -> list[int] | None:
         """The clauses that are no tautologies and not absorbed, in their order; None if they are too many.
 
+        A tautology has a relation and its absence: bits beside each other.
         Shorter ones come first, so what is kept stays. Each kept clause is found under one of its literals: whoever is
         absorbed by it has that one too.
         """
-        different = dict.fromkeys(each for each in clauses if not _is_tautology(each))
+        present = self.present
+        different = dict.fromkeys(each for each in clauses if not each & present & (each >> 1))
         under: dict[int, list[int]] = {}
         kept: set[int] = set()
         left = self.limit
@@ -149,6 +161,7 @@ class _Converting:
         number = self.numbers.setdefault(base, len(self.literals))
         if number == len(self.literals):
             self.literals.append(base)
+            self.present |= 1 << 2 * number
         self.places.setdefault(literal, location)
         return 1 << (2 * number + absent)
 
@@ -169,6 +182,8 @@ class _Converting:
         return [each for each in clauses if not each & sequences]
 
     def _too_large(self, whole: Condition, found: int) -> SituError:
+        if self.left < 0:  # many small products came together: what was made of them in all is what is too much
+            found = max(found, _AT_ALL * self.most - self.left)
         shown = f"{found:,}" if found < 10**12 else f"more than 10^{len(str(found)) - 1}"
         return SituError(NORMAL_FORM_TOO_LARGE(_place(whole), found=shown, limit=self.limit))
 
@@ -237,12 +252,6 @@ def _bits(clause: int) -> Iterator[int]:
         lowest = clause & -clause
         yield lowest
         clause ^= lowest
-
-
-def _is_tautology(clause: int) -> bool:
-    """Whether it has a relation and its absence."""
-    present = int("01" * (clause.bit_length() // 2 + 1), 2)
-    return bool(clause & present & (clause >> 1))
 
 
 def _opposite(bit: int) -> int:
