@@ -1,0 +1,111 @@
+"""Values that are kept: repeating them step by step gives what the reference gives for all events at once."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from situ.situation.detection import Detection, in_order
+from situ.situation.keeping import Keeping, KeepingKernel, Kept
+from situ.situation.kernel.kernel import Kernel
+from situ.situation.kernel.reporting import detections_of
+from situ.situation.leaves import Leaf
+from situ.situation.plan import plan_policy
+from situ.situation.reference import detect
+from situ.sources.model import Push
+from tests.situations import Case, batches, generate, leaf_rows, saw
+
+
+def pushes(case: Case) -> dict[str, Push]:
+    found = {}
+    for name, age in case.keep.items():
+        attribute = name.removeprefix("robot-")
+        concept = "robot" if name != attribute else "place" if attribute == "temp" else "thing"
+        found[name] = push(name, concept, attribute, age)
+    return found
+
+
+def push(name: str, concept: str, attribute: str, age: int) -> Push:
+    return Push(
+        name=name,
+        event="Event",
+        concept=concept,
+        id=("id",),
+        attribute=attribute,
+        value=("value",),
+        keep=timedelta(microseconds=age),
+    )
+
+
+def detected(case: Case, dice: random.Random) -> list[Detection]:
+    plan = plan_policy(case.policy, case.ontology)
+    leaves = [each.leaf for each in plan.leaves]
+    keeping = Keeping(leaves, pushes(case), case.policy.window)
+    kernel = KeepingKernel(Kernel(plan), keeping)
+    state, found = kernel.start(), []
+    for batch in batches(case, dice):
+        rows = {
+            leaf: leaf_rows(leaf, batch.observations, case.instances, case.ontology)
+            for leaf in dict.fromkeys((*leaves, *keeping.witnesses))
+        }
+        if not batch.observations and (state.due is None or batch.watermark <= state.due):
+            quiet, result = kernel.step(state, {}, batch.watermark, case.instances)
+            assert result.batch.num_rows == 0  # nothing is due
+            state = quiet
+            continue
+        state, result = kernel.step(state, rows, batch.watermark, case.instances)
+        assert result.late == 0
+        found += detections_of(case.policy.name, result)
+        if dice.random() < 0.3:
+            read = kernel.load(kernel.save(state))
+            assert read is not None
+            assert read.due == state.due
+            state = read
+    assert state.kept.rows == {}  # nothing is kept for ever
+    return in_order(found)
+
+
+def with_kept_values(seeds: range) -> list[Case]:
+    return [case for case in map(generate, seeds) if case.keep]
+
+
+def held_equal(cases: list[Case]) -> int:
+    """How many of them had repetitions among their causes."""
+    repeated = 0
+    for case in cases:
+        expected = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
+        assert detected(case, random.Random(case.seed)) == expected, (case.seed, case.text)
+        repeated += any("+" in cause.id for each in expected for cause in each.causes)
+    return repeated
+
+
+def test_equals_the_reference() -> None:
+    assert held_equal(with_kept_values(range(2_000, 2_120))) >= 3
+
+
+@pytest.mark.soak
+def test_equals_the_reference_in_many_cases() -> None:
+    assert held_equal(with_kept_values(range(20_000, 25_000))) > 100
+
+
+def test_nothing_is_done_for_sources_that_keep_nothing() -> None:
+    leaf = Leaf(concept="thing", attribute="x")
+    assert not Keeping([leaf], {"x": push("x", "thing", "x", 0)}, 5)
+    assert not Keeping([leaf], {"x": push("x", "thing", "x", 4)}, 5)
+    assert Keeping([leaf], {"x": push("x", "thing", "x", 5)}, 5)
+
+
+def test_repetitions_come_with_the_watermark_that_passes_them() -> None:
+    leaf = Leaf(concept="thing", attribute="x")
+    keeping = Keeping([leaf], {"x": push("x", "thing", "x", 12)}, 5)
+    rows = {leaf: leaf_rows(leaf, [saw("1", "x", 1.0, 10, id="e")], {})}
+    times: dict[int, list[tuple[int, str]]] = {}
+    kept, before = Kept(), 0
+    for watermark in (8, 15, 16, 20, 21, 30):
+        kept, given = keeping.step(kept, rows if watermark == 8 else {}, before, watermark)
+        times[watermark] = [(row["time"], row["id"]) for row in given[leaf].to_pylist()] if leaf in given else []
+        before = watermark
+    assert times == {8: [(10, "e")], 15: [], 16: [(15, "e+1")], 20: [], 21: [(20, "e+2")], 30: []}
+    assert kept == Kept({}, None)
