@@ -28,7 +28,7 @@ from situ.deployment.memory import Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
-from situ.deployment.wording import Worded, Wording
+from situ.deployment.wording import Worded, Wording, together
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
@@ -205,10 +205,8 @@ class Interpretation:
             return self._all_into_root(rows)
 
     def _all_into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
-        by_type: dict[str, list[Row]] = {}
-        for row in rows:
-            if isinstance(row, Row):
-                by_type.setdefault(row.type, []).append(row)
+        good = [row for row in rows if isinstance(row, Row)]
+        by_type = together(good, [row.type for row in good])
         left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
         if not left:
             return rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
+_T = TypeVar("_T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _encode = msgspec.json.Encoder().encode
 
@@ -80,10 +81,10 @@ class Wording:
         """What is delivered; ``decide``: some filters had to wait."""
         if decide:
             routed = self._without_refused(routed, routing)
-        groups = {group: routing.groups[group].context for group in {group for _, group in routed.durable}}
+        groups = {group: routing.groups[group].context for group in dict.fromkeys([each for _, each in routed.durable])}
         clients = {
             (client, names): tuple(_by_context(client, names, routing))
-            for client, names in {(client, names) for _, client, names in routed.live}
+            for client, names in dict.fromkeys([(client, names) for _, client, names in routed.live])
         }
         self._make_all(routed, groups, clients)
         lines = {context: self._found(context) for context in groups.values()}
@@ -126,6 +127,8 @@ class Wording:
         for context, places in wanted.items():
             if context != ROOT:
                 self._make(context, places)
+        self.bad.sort(key=lambda each: each.pos)
+        self.held.sort(key=lambda each: each[0])
 
     def line(self, index: int, context: str) -> bytes | None:
         """None if the row cannot be put in these terms."""
@@ -140,22 +143,24 @@ class Wording:
     def _make(self, context: str, places: Iterable[int]) -> None:
         """Put the rows at these places in the terms of a context."""
         rows, made = self._rows, self._made.setdefault(context, {})
-        by_type: dict[str, list[int]] = {}
-        for index in places:
-            if index not in made:
-                by_type.setdefault(rows[index].type, []).append(index)
-        for type, some in by_type.items():
+        new = [index for index in dict.fromkeys(places) if index not in made]
+        for type, some in together(new, [rows[index].type for index in new]).items():
             way = self._way(context, type)
             if way is not None and way.structs is not None:
-                self._from_structs(way, way.structs, some, made)
+                self._from_structs(way, way.structs, some, context)
             for index in some:
                 if index not in made:
                     made[index] = self._line(index, rows[index], context)
 
-    def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], made: dict[int, bytes | None]) -> None:
+    def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], context: str) -> None:
         """Put those of these rows, which are of one type, in other terms that can be as the structs that they have."""
         rows, lines, takes = self._rows, self._lines, plan.takes
-        fit = [index for index in places if rows[index].value.__class__ is takes and rows[index].sent is None]
+        made, original = self._made[context], self._interpretation.original
+        fit = [
+            index
+            for index in places
+            if (row := rows[index]).value.__class__ is takes and (row.sent is None or original(row, context) is None)
+        ]
         try:
             texts = [_encode(value) for value in plan.many(_NOTHING, [rows[index] for index in fit])]
         except FAILURES:
@@ -210,6 +215,16 @@ class Wording:
                 self.line(index, asked.context)  # what fails in the filter fails in the event, which is said
             self._decided[key] = bool(wants)
         return self._decided[key]
+
+
+def together(those: list[_T], types: list[str]) -> dict[str, list[_T]]:
+    """What is of one type, in the order in which it comes."""
+    if len(set(types)) == 1:
+        return {types[0]: those}
+    found: dict[str, list[_T]] = {}
+    for each, type in zip(those, types, strict=True):
+        found.setdefault(type, []).append(each)
+    return found
 
 
 def _reworded(line: bytes, row: Row, type: str, data: bytes) -> bytes:
