@@ -7,7 +7,7 @@ import json
 import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -81,11 +81,13 @@ def execute(address: str, *statements: str) -> None:
 
 
 @asynccontextmanager
-async def in_building(folder: Path, database: str) -> AsyncIterator[EdgeZone]:
+async def in_building(folder: Path, database: str, *clients: str) -> AsyncIterator[tuple[Any, ...]]:
+    """A zone, and behind it nodes for these clients."""
     write_readers(folder / "project", r1=(10.0, 5.0))
-    with nats_server(folder / "nats") as nats:
-        async with edge_zone(folder, nats, more=building(database)) as zone:
-            yield zone
+    async with AsyncExitStack() as stack:
+        nats = stack.enter_context(nats_server(folder / "nats"))
+        zone = await stack.enter_async_context(edge_zone(folder, nats, more=building(database)))
+        yield (zone, *[await stack.enter_async_context(zone.connect(each)) for each in clients])
 
 
 class Inbox:
@@ -117,12 +119,7 @@ class Inbox:
 
 def test_camera_and_reader_agree_on_one_point(tmp_path: Path, database: str) -> None:
     async def go() -> None:
-        async with (
-            in_building(tmp_path, database) as zone,
-            zone.connect("camera-1") as camera,
-            zone.connect("reader-1") as reader,
-            zone.connect("hall") as hall,
-        ):
+        async with in_building(tmp_path, database, "camera-1", "reader-1", "hall") as (_, camera, reader, hall):
             seen = await Inbox.of(hall, "Sighting")
             await (await camera.publish_event("Seen", camera="c1", face="f9", polar=AHEAD)).stored
             await (await reader.publish_event("Read", reader="r1", tag="t17", offset=OFFSET)).stored
@@ -133,12 +130,12 @@ def test_camera_and_reader_agree_on_one_point(tmp_path: Path, database: str) -> 
 
 def test_what_no_row_is_found_for(tmp_path: Path, database: str) -> None:
     async def go() -> None:
-        async with (
-            in_building(tmp_path, database) as zone,
-            zone.connect("camera-1") as camera,
-            zone.connect("hall") as hall,
-            zone.connect("desk") as desk,
-            zone.connect("bell") as bell,
+        async with in_building(tmp_path, database, "camera-1", "hall", "desk", "bell") as (
+            zone,
+            camera,
+            hall,
+            desk,
+            bell,
         ):
             named, rung = await Inbox.of(desk, "Arrival"), await Inbox.of(bell, "Arrival")
             only = await Inbox.of(hall, "Sighting")
@@ -162,11 +159,7 @@ def test_what_no_row_is_found_for(tmp_path: Path, database: str) -> None:
 
 def test_money_is_dollars_at_the_rate_of_its_time_except_the_cost(tmp_path: Path, database: str) -> None:
     async def go() -> None:
-        async with (
-            in_building(tmp_path, database) as zone,
-            zone.connect("shop") as shop,
-            zone.connect("dollars") as dollars,
-        ):
+        async with in_building(tmp_path, database, "shop", "dollars") as (_, shop, dollars):
             sold = await Inbox.of(dollars, "Sale", where="price.amount > 10.00")
             await sell(shop, "2026-11-01T12:00:00Z", "a", 10)
             await sell(shop, "2026-11-02T00:00:00Z", "b", 10)
@@ -203,12 +196,7 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
     tmp_path: Path, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
-        async with (
-            in_building(tmp_path, database) as zone,
-            zone.connect("camera-1") as camera,
-            zone.connect("hall") as hall,
-            zone.connect("desk") as desk,
-        ):
+        async with in_building(tmp_path, database, "camera-1", "hall", "desk") as (zone, camera, hall, desk):
             seen = await Inbox.of(hall, "Sighting")
             anns = await Inbox.of(desk, "Arrival", where="name LIKE 'Ann%'")
             folder = zone.folder
@@ -276,11 +264,7 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
     tmp_path: Path, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def go() -> None:
-        async with (
-            in_building(tmp_path, database) as zone,
-            zone.connect("hall") as hall,
-            zone.connect("desk") as desk,
-        ):
+        async with in_building(tmp_path, database, "hall", "desk") as (zone, hall, desk):
             named = await Inbox.of(desk, "Arrival")
             sources = (zone.folder / "sources/all.yaml").read_text()
             (zone.folder / "sources/all.yaml").write_text(sources.replace("data/people.csv", "data/staff.csv"))

@@ -19,6 +19,7 @@ from situ.interpretation.load import contexts_from_json
 from situ.interpretation.model import Context, Direction, FromDefault, FromExpression, FromPath, Missing
 from situ.project.check import check_folder
 from situ.types.model import DOUBLE, STRING, Attribute, Named, Struct, Type
+from tests import looked_up_files
 from tests.context_files import LOGISTICS, SOURCES, load
 from tests.project_files import MINIMAL, write
 
@@ -112,43 +113,20 @@ def test_contexts_are_found_by_id_and_version() -> None:
     assert [each.id for each in contexts.children("europe")] == ["german"]
 
 
-CAMERAS = {
-    "types/t.yaml": "types: {PersonId(string): {}}\nevents: {Sighting: {who: PersonId, at: Point m}}\n",
-    "contexts/cameras.yaml": """\
-        context: cameras
-        types:
-          FaceId(string): {}
-          Polar: {r: double ft, theta: double deg}
-        events:
-          Seen: {camera: string, face: FaceId, polar: Polar}
-        maps:
-          - in: Seen -> Sighting
-            attributes: {who: face, at: polar}
-        rules:
-          in: [FaceId -> face_to_person, Polar -> polar_to_building]
-        functions:
-          face_to_person:
-            signature: FaceId -> PersonId
-            lookup: {f: {source: faces, key: {face: value}}}
-            value: f.person
-          polar_to_building:
-            signature: Polar -> Point
-            lookup: {cam: {source: cameras, key: {id: event.camera}}}
-            expr: struct(cam.x + 0.3048 * value.r * cos(radians(cam.heading + value.theta)) AS x,
-              cam.y + 0.3048 * value.r * sin(radians(cam.heading + value.theta)) AS y)
-        """,
-}
-
-
 def test_a_lookup_by_an_attribute_of_the_event_is_settled_for_each_event_type() -> None:
     def row(**columns: Type) -> Struct:
         return Struct("", tuple(Attribute(name=name, type=type) for name, type in columns.items()))
 
+    building = {
+        "types/all.yaml": looked_up_files.TYPES,
+        "contexts/root.yaml": looked_up_files.ROOT,
+        "contexts/cameras.yaml": looked_up_files.CAMERAS,
+    }
     sources = {
         "cameras": row(id=STRING, x=DOUBLE, y=DOUBLE, heading=DOUBLE),
         "faces": row(face=STRING, person=Named("PersonId", STRING)),
     }
-    contexts, problems = load(CAMERAS, sources)
+    contexts, problems = load(building, sources)
     assert [str(problem) for problem in problems] == []
     found = Problems()
     check_contexts(contexts, found)
