@@ -35,6 +35,7 @@ class Reflecting:
         self.transformation = way
         self.is_identity = False
         self.needs_envelope = True
+        self.structs = None
         self._context = context
         self._read = decoder(way.source, way.types, "keep")
         self._write = encoder(way.target, way.targets)
