@@ -246,7 +246,7 @@ class TestJson:
         assert one == other
 
     def test_something_else_is_refused(self) -> None:
-        values: tuple[Any, ...] = ({"concepts": {"a": {"attributes": {}}}}, {"concepts": {"a": 1}}, [])
+        values: tuple[Any, ...] = ({"concepts": {"a": {"attributes": []}}}, {"concepts": {"a": 1}}, [])
         for value in values:
             with pytest.raises(ValueError, match=r"[a-z]"):
                 ontology_from_json(value, NO_TYPES)

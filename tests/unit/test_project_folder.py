@@ -199,13 +199,13 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("stiu.yaml", "P201", "Did you mean `situ.yaml`?"),
         ("types.yaml", "P201", "Did you mean `types/types.yaml`?"),
         ("scope.yaml", "P201", "Did you mean `scopes.yaml`?"),
-        ("ontology.yaml", "P202", "It can stay here."),
+        ("ontolgy.yaml", "P201", "Did you mean `ontology.yaml`?"),
         ("scopes.yaml", "P202", "It can stay here."),
         ("actions.yaml", "P202", "It can stay here."),
-        ("policies/us.yaml", "P202", "It can stay here."),
+        ("policies/us.yaml", "P201", "Policies end with `.dpl`"),
         ("contexts/deep/us.xml", "P201", "Move it into `contexts/` itself."),
-        ("policies/alone.dpl", "P202", "It can stay here."),
-        ("policies/alone.test.yaml", "P202", "It can stay here."),
+        ("policies/deep/alone.dpl", "P201", "Move it into `policies/` itself."),
+        ("polices/alone.dpl", "P201", "Move it into `policies/` itself."),
         ("quality/q.yaml", "P202", "It can stay here."),
         ("functions/deep/convert.py", "P201", "Move it into `functions/` itself."),
         ("docker-compose.yaml", "P203", "Declarations stand in"),
@@ -221,7 +221,16 @@ def test_a_file_that_is_not_read_is_explained(file: str, code: str, hint: str) -
 
 
 @pytest.mark.parametrize(
-    "file", ["README.md", "data/people.csv", "types/notes.md", "types/a.yaml~", "LICENSE", "x/y.json"]
+    "file",
+    [
+        "README.md",
+        "data/people.csv",
+        "types/notes.md",
+        "types/a.yaml~",
+        "LICENSE",
+        "x/y.json",
+        "policies/alone.test.yaml",
+    ],
 )
 def test_other_files_are_nobodys_business(file: str) -> None:
     assert remark(file) is None

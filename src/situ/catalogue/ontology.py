@@ -1,8 +1,9 @@
-"""``S120`` to ``S139``: ontologies."""
+"""``S120`` to ``S139``: ontologies, and what policies lack of them."""
 
 from __future__ import annotations
 
 from situ.catalogue.defining import define
+from situ.errors import Severity
 
 NO_IDENTITY = define(
     "S120",
@@ -115,4 +116,22 @@ CONTAINER_UNFIT = define(
     part=str,
     container=str,
     type=str,
+)
+NOBODY_PROVIDES = define(
+    "S203",
+    "attribute that nobody provides",
+    "The policy `{policy}` asks for `{attribute}` of `{concept}`, which no source provides: it is unknown.",
+    "Let a pull source with `concept: {concept}` have a column for it; what is unknown meets no condition.",
+    severity=Severity.WARNING,
+    policy=str,
+    concept=str,
+    attribute=str,
+)
+POLICY_STOPPED = define(
+    "S204",
+    "policy that no longer fits",
+    "The policy `{policy}` is stopped: it does not fit what is declared now.",
+    "Its text stays: run `situ get policy {policy}`, then `situ alter policy {policy}` with another.",
+    severity=Severity.WARNING,
+    policy=str,
 )

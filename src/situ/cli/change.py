@@ -35,6 +35,13 @@ class Thing(StrEnum):
     CLIENT = "client"
     FUNCTION = "function"
     SOURCE = "source"
+    PUSH = "push"
+    CONCEPT = "concept"
+    GROUP = "group"
+    CONTAINER = "container"
+    RELATIONSHIP = "relationship"
+    MEASURE = "measure"
+    POLICY = "policy"
     CONTEXT = "context"
     EVENT = "event"
     TYPE = "type"
@@ -106,6 +113,7 @@ add = _putting(
       situ add subscription desk/hot --types Reading --where "temperature > 30 °C" --durable
       situ add function warm --as "(t: double °C) -> boolean = t > 25 °C"
       situ add event Alarm --file alarm.yaml
+      situ add policy alone --file alone.dpl
     """,
 )
 
@@ -200,6 +208,15 @@ def _body(
     return {"type": of_type} if kind is Thing.ADVERTISEMENT else as_text
 
 
+def _policy(name: str, data: bytes, file: str) -> Document:
+    """A file of a policy as a document; one that is no policy is refused with its own places."""
+    from situ.registry.written import policy_document
+    from situ.situation.parse import parse_policy
+
+    parse_policy(data, file)
+    return policy_document(name, data.decode("utf-8"), file)
+
+
 def _document(kind: Thing, name: str, file: str, body: dict[str, Any] | str | None) -> Document:
     from situ.cli.files import STDIN, read_file
     from situ.documents import parse_json, parse_yaml
@@ -209,7 +226,10 @@ def _document(kind: Thing, name: str, file: str, body: dict[str, Any] | str | No
     if file:
         if body:
             raise typer.BadParameter("a file says all of it; leave the other options out.", param_hint="--file")
-        return parse_yaml(read_file(file), "standard input" if file == STDIN else file)
+        place = "standard input" if file == STDIN else file
+        if kind is Thing.POLICY:
+            return _policy(name, read_file(file), place)
+        return parse_yaml(read_file(file), place)
     if body is None:
         raise typer.BadParameter("say what it is, with --file or with the options for this kind.", param_hint="NAME")
     if isinstance(body, str):

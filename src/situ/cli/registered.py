@@ -50,4 +50,10 @@ def refusing() -> Iterator[None]:
 
 def read_kind(text: str) -> Kind | None:
     """The kind of that name, in the singular or in the plural."""
-    return next((kind for kind in KINDS if text in (kind, f"{kind}s")), None)
+    return next((kind for kind in KINDS if text in (kind, _plural(kind))), None)
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith("sh") else f"{kind}s"

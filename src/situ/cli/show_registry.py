@@ -60,8 +60,22 @@ def _body(each: Object) -> str:
             return visible(each.value)
         case "type" | "event":
             return visible(_type(each.value))
+        case "policy":
+            return visible(_condition(each.value))
+        case "concept":
+            return visible(", ".join(f"{name}: {text}" for name, text in each.value["attributes"]))
+        case "group" | "container" | "relationship" | "measure":
+            return visible(_shown(each.value))
         case _:
             return visible(", ".join(f"{key}: {_shown(value)}" for key, value in each.value.items()))
+
+
+def _condition(text: str) -> str:
+    """What a policy is about, on one line."""
+    lines = [line.strip() for line in text.splitlines()]
+    start = lines.index("conditions") + 1 if "conditions" in lines else 0
+    end = next((place for place, line in enumerate(lines[start:], start) if line.startswith("actions")), len(lines))
+    return " · ".join(line for line in lines[start:end] if line)
 
 
 def _type(body: dict[str, object]) -> str:

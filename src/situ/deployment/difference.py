@@ -13,6 +13,9 @@ from situ.deployment.snapshot import Deployment, canonical
 from situ.interpretation.code import digest
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
+from situ.situation.load_ontology import ONTOLOGY_KINDS, ontology_as_json
+from situ.situation.load_policies import policies_as_json
+from situ.situation.ontology import Ontology
 from situ.subscription.model import ROOT, Client
 from situ.types.encode import encode
 from situ.types.inheritance import own_attributes
@@ -109,6 +112,11 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
             for name, each in deployment.functions.items()
         },
         "source": {name: _source(each.as_json()) for name, each in deployment.sources.items()},
+        **_ontology(deployment.ontology),
+        "push": {name: _declared(each.as_json()) for name, each in deployment.push.items()},
+        "policy": {
+            name: _Thing(text, {}) for name, text in policies_as_json(deployment.policies, deployment.stopped).items()
+        },
         "context": {id: _context(id, body) for id, body in deployment.contexts.as_json().items()},
         "client": {name: _client(each) for name, each in deployment.clients.items()},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
@@ -136,6 +144,22 @@ def _attribute(attribute: Attribute) -> str:
     if attribute.default is None:
         return text
     return f"{text} (default {_shown(encode(attribute.type, attribute.default))})"
+
+
+def _ontology(ontology: Ontology) -> dict[str, dict[str, _Thing]]:
+    """Concepts attribute by attribute, the rest as it is written."""
+    written = ontology_as_json(ontology)
+    concepts = {}
+    for name, body in written["concepts"].items():
+        parts = {"specialises": ", ".join(body["supers"])} if "supers" in body else {}
+        parts |= dict(body["attributes"])
+        concepts[name] = _Thing(", ".join(f"{key}: {text}" for key, text in parts.items()), parts)
+    others = {
+        ONTOLOGY_KINDS[section]: {name: _Thing(_shown(body), {}) for name, body in written[section].items()}
+        for section in ONTOLOGY_KINDS
+        if section != "concepts"
+    }
+    return {"concept": concepts, **others}
 
 
 def _source(body: Mapping[str, Any]) -> _Thing:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +20,13 @@ from situ.expr.scope import Definition
 from situ.interpretation.contexts import NOBODYS, Contexts
 from situ.interpretation.load import contexts_from_json
 from situ.settings import Settings, settings_as_json, settings_from_json
-from situ.sources.load import sources_from_json
-from situ.sources.model import Source, sources_as_json
+from situ.situation.domain import Domain
+from situ.situation.load_ontology import ontology_as_json, ontology_from_json
+from situ.situation.load_policies import Stopped, domain_of, policies_as_json, policies_from_json
+from situ.situation.ontology import Ontology
+from situ.situation.policy import Policy
+from situ.sources.load import pushes_from_json, sources_from_json
+from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.types.table import Types
 
@@ -35,8 +41,9 @@ _KEYS = {
     "advertisements",
     "subscriptions",
 }
-_MAY_LACK = {"versions"}
-"""Of contexts that were changed; deployments of earlier releases have none."""
+_SITUATIONS = ("ontology", "push", "policies")
+_MAY_LACK = {"versions", *_SITUATIONS}
+"""Versions of contexts that were changed, and what a project without situations has nothing of."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -55,6 +62,11 @@ class Deployment:
     types: Types = field(default_factory=lambda: Types(types={}))
     functions: Mapping[str, Function] = field(default_factory=_nothing)
     sources: Mapping[str, Source] = field(default_factory=_nothing)
+    push: Mapping[str, Push] = field(default_factory=_nothing)
+    ontology: Ontology = field(default_factory=Ontology)
+    policies: Mapping[str, Policy] = field(default_factory=_nothing)
+    stopped: Mapping[str, Stopped] = field(default_factory=_nothing)
+    """Policies that fit the ontology when they came, and no longer do."""
     contexts: Contexts = NOBODYS
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
@@ -78,6 +90,13 @@ class Deployment:
         """The functions that expressions can call."""
         return callable_functions(self.functions)
 
+    @property
+    def domain(self) -> Domain:
+        """What policies are checked against."""
+        window = self.settings.defaults.window // timedelta(microseconds=1)
+        limits = self.settings.expression_limits
+        return domain_of(self.ontology, self.push, self.types, limits=limits, window=window)
+
     def at_version(self, version: int, versions: Mapping[str, int] | None = None) -> Deployment:
         """The same declarations as this version; ``versions`` are those of its contexts, if they are others."""
         contexts = self.contexts if versions is None else self.contexts.at_versions(versions)
@@ -96,7 +115,15 @@ class Deployment:
             "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
             "versions": dict(self.contexts.versions),
+            **self._situations(),
         }
+
+    def _situations(self) -> dict[str, Any]:
+        """Only what there is, so that a deployment without situations is the one that it always was."""
+        ontology = {section: part for section, part in ontology_as_json(self.ontology).items() if part}
+        policies = policies_as_json(self.policies, self.stopped)
+        found = {"ontology": ontology, "push": pushes_as_json(self.push), "policies": policies}
+        return {key: part for key, part in found.items() if part}
 
     @classmethod
     def from_json(cls, value: Any) -> Deployment:
@@ -130,12 +157,15 @@ def _from_json(value: Any) -> Deployment:
     rows = {name: source.row for name, source in sources.items()}
     contexts = contexts_from_json(value["contexts"], types, functions, settings.expression_limits, rows)
     contexts = contexts.at_versions(_versions(value.get("versions", {})))
+    definitions = callable_functions(functions)
     deployment = Deployment(
         version=value["version"],
         settings=settings,
         types=types,
         functions=functions,
         sources=sources,
+        push=pushes_from_json(value.get("push", {}), types),
+        ontology=ontology_from_json(value.get("ontology", {}), types, definitions, settings.expression_limits),
         contexts=contexts,
         clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(
@@ -145,6 +175,8 @@ def _from_json(value: Any) -> Deployment:
             {id: Subscription.from_json(id, body) for id, body in value["subscriptions"].items()}
         ),
     )
+    policies = policies_from_json(value.get("policies", {}), deployment.domain)
+    deployment = replace(deployment, policies=policies.running, stopped=policies.stopped)
     used = {each.context for each in deployment.clients.values()}
     used |= {each.context for each in deployment.subscriptions.values()}
     if unknown := used - contexts.by_id.keys():

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from situ.deployment import Deployment
 from situ.documents import Limits, parse_yaml, substitute
-from situ.errors import Problems
+from situ.errors import Problems, SituError
 from situ.interpretation.changing import Allowed
 from situ.project.folder import read_file, read_folder
 from situ.project.places import SETTINGS_FILE
 from situ.registry import Applied, Key, Registry
 from situ.registry.written import Written, declared_in
 from situ.settings import Settings, load_settings
+from situ.situation.load_policies import name_of
+from situ.situation.parse import parse_policy
 
 
 def apply_folder(
@@ -34,7 +36,14 @@ def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dic
     """The file and the text of everything that the folder declares."""
     folder = read_folder(path, environment)
     documents = (document for kind in folder.documents.values() for document in kind)
-    return {key: written for document in documents for key, written in declared_in(document)}
+    found = {key: written for document in documents for key, written in declared_in(document)}
+    for file, data in folder.policies.items():
+        try:
+            name = name_of(parse_policy(data, file), file)
+        except SituError:
+            continue  # it is no policy, and `situ check` says so
+        found[Key("policy", name)] = Written(file, data.decode("utf-8", errors="replace"))
+    return found
 
 
 def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:

@@ -25,7 +25,10 @@ from situ.interpretation.load import define_contexts, root_declarations
 from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
-from situ.sources import load_sources
+from situ.situation.check_sources import check_sources
+from situ.situation.load_ontology import load_ontology
+from situ.situation.load_policies import PolicyFile, load_policies
+from situ.sources import load_pushes, load_sources
 from situ.subscription.load import load_clients
 from situ.types.load import load_types
 
@@ -68,12 +71,23 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     faults = find_faults(documents, types) if problems.errors else NO_FAULTS
     functions = load_functions(folder.of("functions"), types, problems, limits=limits, faults=faults)
     sources = load_sources(folder.of("sources"), types, problems, faults=faults)
+    push = load_pushes(folder.of("sources"), types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
+    ontology = load_ontology(folder.of("ontology"), types, functions.callable, problems, limits=limits, faults=faults)
+    check_sources(ontology, sources, push, types, problems)
     rows = {name: source.row for name, source in sources.items()}
     contexts = define_contexts(declared, types, functions.defined, problems, limits=limits, faults=faults, sources=rows)
     check_references(folder.of("contexts"), contexts, problems)
     check_contexts(contexts, problems)
-    schema = Deployment(settings=settings, types=types, functions=functions.defined, sources=sources, contexts=contexts)
+    schema = Deployment(
+        settings=settings,
+        types=types,
+        functions=functions.defined,
+        sources=sources,
+        push=push,
+        ontology=ontology,
+        contexts=contexts,
+    )
     clients = load_clients(
         folder.of("clients"),
         types,
@@ -86,8 +100,10 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         mediator=Interpretation.of(schema).mediator,
     )
     check_executed(contexts, problems)
+    files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
     return replace(
         schema,
+        policies=load_policies(files, schema.domain, sources, problems),
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

@@ -16,7 +16,7 @@ from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_
 from situ.documents import Document, Limits, parse_yaml, substitute
 from situ.errors import Location, Problem, Problems, SituError
 from situ.interpretation.xml_form import parse_context_xml
-from situ.project.places import FOLDERS, SETTINGS_FILE, is_code, is_xml, kind_of, remark
+from situ.project.places import FOLDERS, POLICIES, SETTINGS_FILE, is_code, is_policy, is_xml, kind_of, remark
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""
@@ -36,6 +36,7 @@ class Folder:
     documents: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict)
     """The files of Python functions."""
+    policies: Mapping[str, bytes] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
     def of(self, kind: str) -> tuple[Document, ...]:
@@ -59,12 +60,15 @@ def read_folder(path: Path, environment: Mapping[str, str], progress: Progress |
         problems.add(NO_PROJECT(None, place=str(path)))
     documents: dict[str, list[Document]] = {}
     code: dict[str, bytes] = {}
+    policies: dict[str, bytes] = {}
     for number, file in enumerate(files, 1):
         if progress is not None:
             progress(file, number, len(files))
         data = read_file(path, file, problems)
         if data is not None and is_code(file):
             code[file] = data
+        elif data is not None and is_policy(file):
+            policies[file] = data
         elif data is not None:
             kind = kind_of(file)
             documents.setdefault(kind or "", []).append(_document(data, file, environment))
@@ -73,6 +77,7 @@ def read_folder(path: Path, environment: Mapping[str, str], progress: Progress |
         files=files,
         documents={kind: tuple(each) for kind, each in documents.items()},
         code=code,
+        policies=policies,
         problems=tuple(problems),
     )
 
@@ -89,7 +94,7 @@ def list_files(path: Path, problems: Problems | None = None) -> tuple[str, ...]:
         if problems is not None:
             problems.add(TOO_MANY_FILES(None, place=str(path), most=_MOST_FILES))
         found = found[:_MOST_FILES]
-    rank = {name: number for number, name in enumerate(FOLDERS, 1)}
+    rank = {name: number for number, name in enumerate((*FOLDERS, POLICIES), 1)}
     return tuple(sorted(found, key=lambda file: (rank.get(file.split("/")[0], 0), file)))
 
 
@@ -162,7 +167,7 @@ def _may_enter(path: Path, name: str, entry: os.DirEntry[str], problems: Problem
     """Folders behind links are entered only where files are expected, and only inside of the project."""
     if not entry.is_symlink():
         return name.count("/") < _DEEPEST
-    if name not in FOLDERS:
+    if name not in (*FOLDERS, POLICIES):
         return False
     real = (path / name).resolve()
     if real.is_relative_to(path.resolve()):

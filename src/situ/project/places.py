@@ -13,22 +13,28 @@ from situ.catalogue import NOT_READ_YET, OTHER_FILE, UNKNOWN_FILE
 from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
+ONTOLOGY_FILE = "ontology.yaml"
 FOLDERS = ("types", "functions", "sources", "contexts", "clients")
 """Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
 
 OWN_FOLDER = ".situ"
 """What runs and editors need and nobody writes by hand; never part of what is declared."""
 
-KINDS: tuple[str, ...] = ("situ", *FOLDERS)
-CODE = "code"
-"""The kind of ``functions/*.py``."""
+FILES: Mapping[str, str] = MappingProxyType({SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology"})
+"""Files of the project folder itself, with their kinds."""
 
-LATER_FILES: Mapping[str, str] = MappingProxyType(
-    {"ontology.yaml": "ontologies", "scopes.yaml": "scopes", "actions.yaml": "actions"}
-)
-LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"policies": "policies", "quality": "quality declarations"})
-_ALL_FOLDERS = (*FOLDERS, *LATER_FOLDERS)
-_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (SETTINGS_FILE, *LATER_FILES))
+KINDS: tuple[str, ...] = (*FILES.values(), *FOLDERS)
+CODE, POLICY = "code", "policy"
+"""The kinds of ``functions/*.py`` and ``policies/*.dpl``."""
+
+POLICIES = "policies"
+_TEST = ".test.yaml"
+"""What tests of policies end with; they stand beside the policies, and are read when they are run."""
+
+LATER_FILES: Mapping[str, str] = MappingProxyType({"scopes.yaml": "scopes", "actions.yaml": "actions"})
+LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"quality": "quality declarations"})
+_ALL_FOLDERS = (*FOLDERS, POLICIES, *LATER_FOLDERS)
+_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (*FILES, *LATER_FILES))
 _YAML = ".yaml"
 _YAML_LIKE = (".yaml", ".yml")
 
@@ -36,8 +42,10 @@ _YAML_LIKE = (".yaml", ".yml")
 def kind_of(file: str) -> str | None:
     """Which kind of file this is: ``situ``, ``types``, ``functions`` and so on; None for all others."""
     path = PurePosixPath(file)
-    if file == SETTINGS_FILE:
-        return "situ"
+    if file in FILES:
+        return FILES[file]
+    if is_policy(file):
+        return POLICY
     if len(path.parts) == 2 and path.parts[0] in FOLDERS and (path.suffix == _YAML or is_xml(file)):
         return path.parts[0]
     return CODE if is_code(file) else None
@@ -58,7 +66,7 @@ def is_xml(file: str) -> bool:
 def is_policy(file: str) -> bool:
     """Whether this is a policy."""
     path = PurePosixPath(file)
-    return len(path.parts) == 2 and path.parts[0] == "policies" and path.suffix == ".dpl"
+    return len(path.parts) == 2 and path.parts[0] == POLICIES and path.suffix == ".dpl"
 
 
 def remark(file: str) -> Problem | None:
@@ -79,7 +87,14 @@ def remark(file: str) -> Problem | None:
     if path.parts[0] == "functions" and path.suffix == ".py":
         reason = "only `functions/*.py` is, no folder below"
         return UNKNOWN_FILE(place, reason=reason, nearest=(), remedy="Move it into `functions/` itself.")
-    if path.suffix not in _YAML_LIKE:
+    if path.suffix == ".dpl":
+        return UNKNOWN_FILE(
+            place,
+            reason="only `policies/*.dpl` is, no other folder",
+            nearest=(),
+            remedy="Move it into `policies/` itself.",
+        )
+    if path.suffix not in _YAML_LIKE or (path.parts[0] == POLICIES and path.name.endswith(_TEST)):
         return None
     return _remark_yaml(path, place)
 
@@ -90,6 +105,8 @@ def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
     reason, remedy = "no file of that name is", ""
     if folder in FOLDERS and len(path.parts) > 2:
         reason, remedy = f"only `{folder}/*.yaml` is, no folder below", f"Move it into `{folder}/` itself."
+    elif folder == POLICIES:
+        reason, remedy = "policies are", "Policies end with `.dpl`, their tests with `.test.yaml`."
     elif folder in FOLDERS:
         reason, similar = "files end with `.yaml`", (str(path.with_suffix(_YAML)),)
     elif folder:
@@ -101,4 +118,4 @@ def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
         similar = tuple(f"{stem}{_YAML}" for stem in nearest(path.stem, _ALL_STEMS, 1))
     if similar or remedy:
         return UNKNOWN_FILE(place, reason=reason, nearest=similar, remedy=remedy)
-    return OTHER_FILE(place, known=(SETTINGS_FILE, *(f"{name}/*.yaml" for name in FOLDERS)))
+    return OTHER_FILE(place, known=(*FILES, *(f"{name}/*.yaml" for name in FOLDERS), f"{POLICIES}/*.dpl"))

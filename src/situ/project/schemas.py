@@ -17,6 +17,8 @@ from situ.expr.declare import FUNCTION_KEYS
 from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
+from situ.situation.declare_ontology import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
+from situ.situation.relate import FUNCTIONS
 from situ.sources.declare import KINDS as PLACES
 from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS
@@ -26,6 +28,7 @@ from situ.types.json_schema import DIALECT
 
 _TITLES = {
     "situ": "situ.yaml",
+    "ontology": "ontology.yaml",
     "types": "types/*.yaml",
     "functions": "functions/*.yaml",
     "sources": "sources/*.yaml",
@@ -39,6 +42,7 @@ _ONE_LINE = {"type": "string", "pattern": "->.*=", "examples": ["double m -> dou
 _TYPE_HEAD = r"^\s*[A-Za-z][A-Za-z0-9_.]*\s*(\(.*\))?\s*$"
 _WORD = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _SOURCE_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+_RELATIONSHIP = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _CONTEXT_ID = r"^[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*$"
 _CLIENT_NAME = r"^[A-Za-z0-9-]{1,64}$"
 
@@ -47,6 +51,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
     """The schema of each kind of file, by the name of the kind."""
     bodies = {
         "situ": settings_schema(),
+        "ontology": _ontology(),
         "types": _types(),
         "functions": _functions(),
         "sources": _sources(),
@@ -111,6 +116,36 @@ def _types() -> dict[str, Any]:
             "units": _named(_WORD, {**_TEXT, "examples": ["currency", "label"]}, "units that are not physical"),
         }
     )
+
+
+def _ontology() -> dict[str, Any]:
+    concept = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": _attribute()}
+    end = {**_TEXT, "pattern": r"^[^.]+\.[^.]+$", "examples": ["person.position"]}
+    fields = {
+        "between": {"type": "array", "items": end, "minItems": 2, "maxItems": 2, "description": "its two ends"},
+        "function": {**_TEXT, "description": "over both values", "examples": [*FUNCTIONS, "a function of functions/"]},
+        "parameter": {
+            **_object({"name": _TEXT, "unit": _TEXT}, ("name",)),
+            "description": "what policies say beside the two, as `5 m` in `within 5 m`",
+        },
+        "symmetric": {**_BOOLEAN, "description": "whether either side may come first"},
+        "unit": _about("the unit of the result"),
+    }
+    relationship = _object({key: fields[key] for key in RELATIONSHIP_KEYS}, RELATIONSHIP_KEYS[:2])
+    measure = _object({key: fields[key] for key in MEASURE_KEYS}, MEASURE_KEYS[:2])
+    concepts = {"type": "array", "items": _TEXT, "minItems": 1}
+    sections = {
+        "concepts": _named(_TYPE_HEAD, concept, "what there is, as name or name(general, other), with its attributes"),
+        "groups": _named(_WORD, concepts, "concepts under one name"),
+        "containers": _named(_WORD, _TEXT, "concepts, and of which other one each is a part"),
+        "relationships": _named(_RELATIONSHIP, _one_or_more(relationship), "what policies say of two concepts"),
+        "measures": _named(_WORD, _one_or_more(measure), "values over two concepts"),
+    }
+    return _object({key: sections[key] for key in ONTOLOGY_KEYS})
+
+
+def _one_or_more(form: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [form, {"type": "array", "items": form, "minItems": 1}]}
 
 
 def _functions() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Which texts of a project's files have a canonical spelling, and what it is.
 
-Attributes and heads in ``types/``, signatures and expressions in ``functions/``, both in ``contexts/``, filters in
-``clients/``. Knows the
-notation, not what names stand for: no other file is needed to format one.
+Attributes and heads in ``types/`` and ``ontology.yaml``, signatures and expressions in ``functions/``, both in
+``contexts/``, filters in ``clients/``. Knows the notation, not what names stand for: no other file is needed to format
+one.
 """
 
 from __future__ import annotations
@@ -93,6 +93,10 @@ def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
             yield from _scalar(_get(body, "signature"), spell_signature)
             for part in ("expr", "value", "key"):
                 yield from _scalar(_get(body, part), spell_expression)
+    elif kind == "ontology":
+        for key, body in _entries(root, "concepts"):
+            yield key, spell_head
+            yield from _attributes(body)
     elif kind == "sources":
         for _, body in _entries(root, "pull"):
             yield from _attributes(_get(body, "columns"))

@@ -18,7 +18,7 @@ from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.interpretation.changing import Allowed, some_of
 from situ.interpretation.model import ROOT, former_root
 from situ.registry.context_changes import USUAL, in_use, settle_contexts
-from situ.registry.objects import CLIENT_KINDS, Key, Object, Origin, body_of, client_of, schema_bodies
+from situ.registry.objects import CLIENT_KINDS, ONTOLOGY, Key, Object, Origin, body_of, client_of, schema_bodies
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.written import NOWHERE, Written, declared_in
@@ -29,6 +29,9 @@ _SECTION = {
     "event": "types",
     "function": "functions",
     "source": "sources",
+    "push": "sources",
+    **dict.fromkeys(ONTOLOGY, "ontology"),
+    "policy": "policies",
     "context": "contexts",
 }
 

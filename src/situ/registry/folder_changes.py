@@ -6,16 +6,18 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from situ.catalogue import POLICY_STOPPED
 from situ.deployment import Deployment
 from situ.errors import Location, Problems
 from situ.interpretation.changing import Allowed, carried
 from situ.interpretation.load import context_document
 from situ.registry.context_changes import USUAL, carry, settle_contexts
-from situ.registry.objects import CLIENT_KINDS, Key, Object, bodies_of, client_of, schema_bodies, with_clients
+from situ.registry.objects import CLIENT_KINDS, ONTOLOGY, Key, Object, bodies_of, client_of, schema_bodies, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
 from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
+from situ.situation.load_ontology import ontology_document
 from situ.subscription import Clients
 
 
@@ -45,7 +47,9 @@ def propose_folder(
     for key, body in found.items():
         if key not in wanted and (key not in others or others[key].body != body):
             moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
-    return Proposal(deployment=settled.deployment, moves=moves, problems=(*settled.refused, *settled.observed))
+    stopped = tuple(each for each in problems if each.code is POLICY_STOPPED)
+    said = (*settled.refused, *settled.observed, *stopped)
+    return Proposal(deployment=settled.deployment, moves=moves, problems=said)
 
 
 def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:
@@ -53,17 +57,25 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
     types = [key.name for key in others if key.kind in ("type", "event")]
     units = [key.name for key in others if key.kind == "unit"]
     functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
-    sources = {key.name: each.value for key, each in others.items() if key.kind == "source"}
+    sources, push, policies = (
+        {key.name: each.value for key, each in others.items() if key.kind == kind}
+        for kind in ("source", "push", "policy")
+    )
+    ontology = {
+        section: {key.name: json.loads(each.body) for key, each in others.items() if key.kind == kind}
+        for kind, section in ONTOLOGY.items()
+    }
     theirs_now = {key.name: json.loads(each.body) for key, each in others.items() if key.kind == "context"}
     after = carried(current.contexts.as_json(), {**folder.contexts.as_json(), **theirs_now})
     contexts = {id: after[id] for id in theirs_now}
     added = Documents(
         types=(types_document(current.types, types, units, "registry"),) if types or units else (),
         functions=(functions_document(functions, "registry"),) if functions else (),
-        sources=(sources_document(sources, "registry"),) if sources else (),
+        sources=(sources_document(sources, push, "registry"),) if sources or push else (),
+        ontology=(ontology_document(ontology, "registry"),) if any(ontology.values()) else (),
         contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
     )
-    deployment = revise(folder, (), added, problems)
+    deployment = revise(folder, (), added, problems, policies=policies)
     theirs = Clients(
         clients={name: each for name, each in current.clients.items() if Key("client", name) in others},
         advertisements={id: a for id, a in current.advertisements.items() if Key("advertisement", id) in others},

@@ -18,8 +18,11 @@ from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
+from situ.situation.load_ontology import ontology_as_json
+from situ.situation.load_policies import policies_as_json
 from situ.sources.declare import SOURCE_KEYS
-from situ.sources.model import sources_as_json
+from situ.sources.declare_push import PUSH_KEYS
+from situ.sources.model import pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
 
 Kind = Literal[
@@ -29,6 +32,13 @@ Kind = Literal[
     "event",
     "function",
     "source",
+    "push",
+    "concept",
+    "group",
+    "container",
+    "relationship",
+    "measure",
+    "policy",
     "context",
     "client",
     "advertisement",
@@ -43,11 +53,29 @@ KINDS: tuple[Kind, ...] = (
     "event",
     "function",
     "source",
+    "push",
+    "concept",
+    "group",
+    "container",
+    "relationship",
+    "measure",
+    "policy",
     "context",
     "client",
     "advertisement",
     "subscription",
 )
+ONTOLOGY: Mapping[Kind, str] = MappingProxyType(
+    {
+        "concept": "concepts",
+        "group": "groups",
+        "container": "containers",
+        "relationship": "relationships",
+        "measure": "measures",
+    }
+)
+"""The kinds of which an ontology is made, with the sections of its file."""
+
 CLIENT_KINDS: tuple[Kind, ...] = ("client", "advertisement", "subscription")
 """What clients are and declare: nothing else refers to it, so it changes without anything else being looked at."""
 
@@ -92,6 +120,8 @@ class Object:
             return Subscription.from_json(self.name, value).as_json()
         if self.kind == "source":
             return {key: value[key] for key in SOURCE_KEYS if key in value}
+        if self.kind == "push":
+            return {key: value[key] for key in PUSH_KEYS if key in value}
         if self.kind == "context":
             return as_file(self.name, value)
         return value
@@ -121,7 +151,7 @@ def bodies_of(deployment: Deployment) -> dict[Key, str]:
 
 
 def schema_bodies(deployment: Deployment) -> dict[Key, str]:
-    """Settings, units, types, functions, sources and contexts: what the rest is checked against."""
+    """Settings, types, functions, sources, ontology, policies and contexts: what clients have no part in."""
     types = deployment.types.as_json()
     events = set(types["events"])
     found: dict[Key, str] = {Key("settings", SETTINGS): canonical(settings_as_json(deployment.settings))}
@@ -132,6 +162,13 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
         found[Key("function", name)] = canonical(body)
     for name, body in sources_as_json(deployment.sources).items():
         found[Key("source", name)] = canonical(body)
+    for name, body in pushes_as_json(deployment.push).items():
+        found[Key("push", name)] = canonical(body)
+    written = ontology_as_json(deployment.ontology)
+    for kind, section in ONTOLOGY.items():
+        found.update((Key(kind, name), canonical(body)) for name, body in written[section].items())
+    for name, text in policies_as_json(deployment.policies, deployment.stopped).items():
+        found[Key("policy", name)] = canonical(text)
     for id, body in deployment.contexts.as_json().items():
         found[Key("context", id)] = canonical(body)
     return found
@@ -217,12 +254,18 @@ def content_of(bodies: Mapping[Key, str]) -> str:
             f'"units":{_members(by_kind["unit"])}',
         )
     )
+    sections = sorted((section, by_kind[kind]) for kind, section in ONTOLOGY.items())
+    ontology = ",".join(f'"{section}":{_members(entries)}' for section, entries in sections if entries)
     return (
         f'{{"advertisements":{_members(by_kind["advertisement"])}'
         f',"clients":{_members(by_kind["client"])}'
         f',"contexts":{_members(by_kind["context"])}'
         f',"functions":{_members(by_kind["function"])}'
-        f',"settings":{settings}'
+        # A deployment without situations says nothing of them.
+        + (f',"ontology":{{{ontology}}}' if ontology else "")
+        + (f',"policies":{_members(by_kind["policy"])}' if by_kind["policy"] else "")
+        + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")
+        + f',"settings":{settings}'
         f',"sources":{_members(by_kind["source"])}'
         f',"subscriptions":{_members(by_kind["subscription"])}'
         f',"types":{{{types}}}}}'

@@ -6,32 +6,46 @@ when it came. Nothing is stored here, and it is not known whose the changes are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from situ.catalogue import DECLARES_OTHER, POLICY_STOPPED
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
-from situ.documents import Document
-from situ.errors import Problem, Problems
-from situ.expr.definitions import functions_as_json, load_functions
-from situ.expr.faults import NO_FAULTS, find_faults
+from situ.documents import Document, Reader
+from situ.errors import Problem, Problems, SituError
+from situ.expr.definitions import Functions, functions_as_json, load_functions
+from situ.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.interpretation.check_contexts import check_contexts
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
 from situ.registry.context_changes import Settlement, still_used
-from situ.registry.objects import Key, key_of, with_clients
+from situ.registry.objects import ONTOLOGY, Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
-from situ.sources.load import load_sources
-from situ.sources.model import sources_as_json
+from situ.situation.check_sources import check_sources
+from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_document
+from situ.situation.load_policies import (
+    PolicyFile,
+    load_policies,
+    name_of,
+    policies_as_json,
+    policies_from_json,
+)
+from situ.situation.ontology import Ontology
+from situ.situation.parse import parse_policy
+from situ.sources.load import load_pushes, load_sources
+from situ.sources.model import pushes_as_json, sources_as_json
 from situ.subscription import Advertisement, Client, Clients, Subscription
 from situ.subscription.load import load_clients
 from situ.subscription.model import ROOT
 from situ.types.load import load_types
+from situ.types.table import Types
 
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
 
-_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "context")
+_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "push", *ONTOLOGY, "policy", "context")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +55,33 @@ class Documents:
     types: tuple[Document, ...] = ()
     functions: tuple[Document, ...] = ()
     sources: tuple[Document, ...] = ()
+    ontology: tuple[Document, ...] = ()
+    policies: tuple[Document, ...] = ()
     contexts: tuple[Document, ...] = ()
     clients: tuple[Document, ...] = ()
 
+    @property
+    def schema(self) -> bool:
+        """Whether there is anything that is not a client's."""
+        return any((self.types, self.functions, self.sources, self.ontology, self.policies, self.contexts))
 
-def revise(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
-    """The base without what is removed and with what is added. With errors in ``problems`` it must not be used."""
-    schema = _with_schema(base, removed, added, problems)
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def revise(
+    base: Deployment,
+    removed: Collection[Key],
+    added: Documents,
+    problems: Problems,
+    *,
+    policies: Mapping[str, str] = _NONE,
+) -> Deployment:
+    """The base without what is removed and with what is added. With errors in ``problems`` it must not be used.
+
+    ``policies`` are texts that are new to the base only: one that does not fit it is stopped, not refused.
+    """
+    schema = _with_schema(base, removed, added, policies, problems)
     kept = _without(base, removed)
     loaded = _load_clients(added.clients, schema, kept.clients, problems)
     revised = with_clients(
@@ -139,10 +173,12 @@ def check_again(deployment: Deployment, things: Iterable[Advertisement | Subscri
         problems.extend(problem for problem in load_one(thing, deployment)[1] if problem.is_error)
 
 
-def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, problems: Problems) -> Deployment:
-    """Units, types, functions, sources and contexts; the base itself if none of them changes."""
-    touched = {kind: {key.name for key in removed if key.kind == kind} for kind in _SCHEMA_KINDS}
-    if not (any(touched.values()) or added.types or added.functions or added.sources or added.contexts):
+def _with_schema(
+    base: Deployment, removed: Collection[Key], added: Documents, policies: Mapping[str, str], problems: Problems
+) -> Deployment:
+    """All but what clients declare; the base itself if none of it changes."""
+    touched: dict[str, set[str]] = {kind: {key.name for key in removed if key.kind == kind} for kind in _SCHEMA_KINDS}
+    if not (any(touched.values()) or added.schema or policies):
         return base
     types, faults = base.types, NO_FAULTS
     if added.types or touched["unit"] or touched["type"] or touched["event"]:
@@ -157,8 +193,13 @@ def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, p
     documents = _some(functions_document(kept, _STORED), bool(kept), added.functions)
     functions = load_functions(documents, types, problems, limits=base.settings.expression_limits, faults=faults)
     stored = {name: body for name, body in sources_as_json(base.sources).items() if name not in touched["source"]}
-    documents = _some(sources_document(stored, _STORED), bool(stored), added.sources)
+    fed = {name: body for name, body in pushes_as_json(base.push).items() if name not in touched["push"]}
+    documents = _some(sources_document(stored, fed, _STORED), bool(stored or fed), added.sources)
     sources = load_sources(documents, types, problems, faults=faults)
+    push = load_pushes(documents, types, problems, faults=faults)
+    faults = faults.with_functions(functions.faulty)
+    ontology = _ontology(base, touched, added, types, functions, faults, problems)
+    check_sources(ontology, sources, push, types, problems)
     bodies = base.contexts.as_json()
     of_contexts = [context_document(id, body, _STORED) for id, body in bodies.items() if id not in touched["context"]]
     contexts = load_contexts(
@@ -167,11 +208,81 @@ def _with_schema(base: Deployment, removed: Collection[Key], added: Documents, p
         functions.defined,
         problems,
         limits=base.settings.expression_limits,
-        faults=faults.with_functions(functions.faulty),
+        faults=faults,
         sources={name: source.row for name, source in sources.items()},
     )
     check_contexts(contexts, problems)
-    return replace(base, types=types, functions=functions.defined, sources=sources, contexts=contexts)
+    schema = replace(
+        base,
+        types=types,
+        functions=functions.defined,
+        sources=sources,
+        push=push,
+        ontology=ontology,
+        contexts=contexts,
+    )
+    return schema if problems.errors else _with_policies(base, schema, touched["policy"], added, policies, problems)
+
+
+def _ontology(
+    base: Deployment,
+    touched: Mapping[str, Collection[str]],
+    added: Documents,
+    types: Types,
+    functions: Functions,
+    faults: Faults,
+    problems: Problems,
+) -> Ontology:
+    written = ontology_as_json(base.ontology)
+    kept = {
+        section: {name: body for name, body in written[section].items() if name not in touched[kind]}
+        for kind, section in ONTOLOGY.items()
+    }
+    documents = _some(ontology_document(kept, _STORED), any(kept.values()), added.ontology)
+    limits = base.settings.expression_limits
+    return load_ontology(documents, types, functions.callable, problems, limits=limits, faults=faults)
+
+
+def _with_policies(
+    base: Deployment,
+    schema: Deployment,
+    removed: Collection[str],
+    added: Documents,
+    stored: Mapping[str, str],
+    problems: Problems,
+) -> Deployment:
+    """What is there is checked again, for what it is about may be another; what no longer fits is stopped."""
+    texts = {**policies_as_json(base.policies, base.stopped), **stored}
+    kept = policies_from_json({name: text for name, text in texts.items() if name not in removed}, schema.domain)
+    for name, each in kept.stopped.items():
+        if name not in base.stopped:
+            problems.add(POLICY_STOPPED(cause=each.reasons[0], policy=name))
+    files = [each for document in added.policies for each in _policy_files(document, problems)]
+    new = load_policies(files, schema.domain, schema.sources, problems)
+    running = {**kept.running, **new}
+    stopped = {name: each for name, each in kept.stopped.items() if name not in new}
+    return replace(
+        schema,
+        policies=MappingProxyType({name: running[name] for name in sorted(running)}),
+        stopped=MappingProxyType({name: stopped[name] for name in sorted(stopped)}),
+    )
+
+
+def _policy_files(document: Document, problems: Problems) -> Iterator[PolicyFile]:
+    fields = Reader(problems).document(document, optional=("policies",))
+    for key, node in fields.entries("policies") if fields is not None else ():
+        text = Reader(problems).scalar(node)
+        if text is None:
+            continue
+        try:
+            called = name_of(parse_policy(text.text, document.file), key.text)
+        except SituError as error:
+            problems.extend(error.problems)
+            continue
+        if called != key.text:
+            problems.add(DECLARES_OTHER(kind="policy", name=key.text, found=f"the policy `{called}`"))
+        else:
+            yield PolicyFile(file=document.file, data=text.text, name=key.text)
 
 
 def _some(stored: Document, is_any: bool, added: Sequence[Document]) -> tuple[Document, ...]:

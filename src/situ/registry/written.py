@@ -15,7 +15,8 @@ from situ.deployment import Deployment
 from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, parse_yaml
 from situ.errors import Problem
 from situ.interpretation.declare import is_root
-from situ.registry.objects import SETTINGS, Key, Kind, Object
+from situ.registry.objects import ONTOLOGY, SETTINGS, Key, Kind, Object
+from situ.situation.load_ontology import ontology_as_file
 from situ.types.print import print_types
 from situ.types.table import Types
 from situ.units import Units
@@ -29,6 +30,9 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("events", "event"),
     ("functions", "function"),
     ("pull", "source"),
+    ("push", "push"),
+    *((section, kind) for kind, section in ONTOLOGY.items()),
+    ("policies", "policy"),
     ("clients", "client"),
 )
 _OF_ROOT = _SECTIONS[:3]
@@ -104,8 +108,13 @@ def functions_document(bodies: dict[str, Any], file: str) -> Document:
     return parse_json(json.dumps({"functions": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
 
 
-def sources_document(bodies: dict[str, Any], file: str) -> Document:
-    return parse_json(json.dumps({"pull": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
+def sources_document(pull: dict[str, Any], push: dict[str, Any], file: str) -> Document:
+    return parse_json(json.dumps({"pull": pull, "push": push}, ensure_ascii=False, indent=1), file, _LIMITS)
+
+
+def policy_document(name: str, text: str, file: str) -> Document:
+    """The document that declares one policy: files of policies have a language of their own."""
+    return parse_json(json.dumps({"policies": {name: text}}, ensure_ascii=False), file, _LIMITS)
 
 
 def as_yaml(each: Object, deployment: Deployment) -> str:
@@ -117,7 +126,13 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
     if each.kind == "unit":
         return print_types(_part(deployment.types, (), [each.name]))
     value = each.value
-    if each.kind == "function":
+    if each.kind == "policy":
+        return str(value)
+    if each.kind in ONTOLOGY:
+        value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
+    elif each.kind == "push":
+        value = {"push": {each.name: value}}
+    elif each.kind == "function":
         value = {"functions": {each.name: value}}
     elif each.kind == "source":
         value = {"pull": {each.name: value}}

@@ -26,6 +26,9 @@ from situ.types.model import Attribute
 from situ.types.syntax import format_attribute
 from situ.types.table import Types
 
+ONTOLOGY_KINDS: Mapping[str, str] = MappingProxyType({section: section.removesuffix("s") for section in ONTOLOGY_KEYS})
+"""The sections of an ontology, and what one thing in each is called."""
+
 _NO_FUNCTIONS: Mapping[str, Definition] = MappingProxyType({})
 
 
@@ -66,7 +69,7 @@ def ontology_from_json(
     problems = Problems()
     try:
         document = ontology_document(value, "ontology.yaml")
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"this is no ontology: {error!r}") from error
     ontology = load_ontology([document], types, functions, problems, limits=limits)
     if problems.errors:
@@ -85,7 +88,7 @@ def ontology_as_file(value: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     for section in ONTOLOGY_KEYS:
         entries = value.get(section, {})
         if section == "concepts":
-            result[section] = {_head(name, body): body["attributes"] for name, body in entries.items()}
+            result[section] = {_head(name, body): dict(body["attributes"]) for name, body in entries.items()}
         elif section in ("relationships", "measures"):
             result[section] = {name: body[0] if len(body) == 1 else body for name, body in entries.items()}
         else:
@@ -119,16 +122,18 @@ def _declared(text: OntologyText, concepts: Concepts) -> dict[str, dict[str, Any
     for section, texts in (("relationships", text.relationships), ("measures", text.measures)):
         for each in texts:
             related[section].setdefault(each.name, []).append(_related(each))
-    return {
+    sections: dict[str, dict[str, Any]] = {
         "concepts": {name: _concept(text, concepts, name) for name in sorted(text.concepts)},
         "groups": {name: [member.text for member in text.groups[name].members] for name in sorted(text.groups)},
         "containers": {name: text.containers[name].container.text for name in sorted(text.containers)},
         **{section: dict(sorted(entries.items())) for section, entries in related.items()},
     }
+    return {section: entries for section, entries in sections.items() if entries}
 
 
 def _concept(text: OntologyText, concepts: Concepts, name: str) -> dict[str, Any]:
-    body: dict[str, Any] = {"attributes": {each.name: _attribute(each) for each in concepts.own[name]}}
+    # A list: attributes keep the order in which they are written.
+    body: dict[str, Any] = {"attributes": [[each.name, _attribute(each)] for each in concepts.own[name]]}
     if text.concepts[name].supers:
         body["supers"] = [each.name for each in text.concepts[name].supers]
     return body

@@ -1,0 +1,136 @@
+"""The policies of a project: files of ``policies/``, or texts that were stored, each checked against the domain.
+
+A policy in a file that is wrong is an error of the file. One that was stored and no longer fits, because the ontology
+is another now, is stopped: its text stays, and so do the reasons, until somebody changes one or the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOBODY_PROVIDES
+from situ.errors import Location, Problem, Problems, SituError
+from situ.expr.limits import DEFAULT_LIMITS, Limits
+from situ.situation.check_policy import check_policy
+from situ.situation.check_sources import fed
+from situ.situation.cover import cover, needed_of
+from situ.situation.domain import Domain
+from situ.situation.ontology import Ontology
+from situ.situation.parse import parse_policy
+from situ.situation.policy import Policy
+from situ.situation.syntax import PolicyText
+from situ.sources.model import Push, Source
+from situ.types.table import Types
+
+NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""Names of policies become parts of subjects on the bus, as those of clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """A policy that cannot run as things are, and why."""
+
+    text: str
+    reasons: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """Policies by name: those that run, and those that were stopped."""
+
+    running: Mapping[str, Policy]
+    stopped: Mapping[str, Stopped]
+
+
+def domain_of(
+    ontology: Ontology, push: Mapping[str, Push], types: Types, *, limits: Limits = DEFAULT_LIMITS, window: int
+) -> Domain:
+    """What policies are checked against; ``window`` is that of those that name none, in microseconds."""
+    return Domain(ontology=ontology, fed=fed(push), types=types, limits=limits, window=window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFile:
+    """Where the text of a policy stands, and what it is called there, if that is not to be seen from the file."""
+
+    file: str
+    data: str | bytes
+    name: str = ""
+
+
+def load_policies(
+    files: Iterable[PolicyFile], domain: Domain, sources: Mapping[str, Source], problems: Problems
+) -> Mapping[str, Policy]:
+    """The policies of these files, named as they say or as their file is; what is wrong is reported and left out."""
+    found: dict[str, Policy] = {}
+    places: dict[str, Location] = {}
+    for each in files:
+        try:
+            policy = _policy(each, domain, problems)
+        except SituError as error:
+            problems.extend(error.problems)
+            continue
+        if policy is None:
+            continue
+        place = policy.location or Location(file=each.file)
+        first = places.setdefault(policy.name, place)
+        if first is not place:
+            problems.add(DECLARED_TWICE(place, what="The policy", name=policy.name, first=str(first)))
+        elif _is_named(policy.name, place, problems):
+            found[policy.name] = policy
+            problems.extend(_unprovided(policy, domain.ontology, sources))
+    return MappingProxyType({name: found[name] for name in sorted(found)})
+
+
+def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, Stopped]) -> dict[str, str]:
+    """All policies by name, as they are printed."""
+    texts = {name: each.text for name, each in (*policies.items(), *stopped.items())}
+    return {name: texts[name] for name in sorted(texts)}
+
+
+def policies_from_json(value: Any, domain: Domain) -> Policies:
+    """The policies that :func:`policies_as_json` gave; ValueError for what it cannot have given."""
+    if not isinstance(value, dict) or not all(isinstance(each, str) for item in value.items() for each in item):
+        raise ValueError("these are no policies")
+    running: dict[str, Policy] = {}
+    stopped: dict[str, Stopped] = {}
+    for name, text in value.items():
+        problems = Problems()
+        try:
+            policy = _policy(PolicyFile(file=f"policies/{name}.dpl", data=text, name=name), domain, problems)
+        except SituError as error:
+            raise ValueError(f"the policy {name} is none: {error}") from error
+        if policy is None:
+            stopped[name] = Stopped(text=text, reasons=problems.errors)
+        else:
+            running[name] = policy
+    return Policies(running=MappingProxyType(running), stopped=MappingProxyType(stopped))
+
+
+def name_of(text: PolicyText, file: str) -> str:
+    """What a policy is called: by itself, else by its file."""
+    return text.name.text if text.name is not None else file.rpartition("/")[2].removesuffix(".dpl")
+
+
+def _policy(each: PolicyFile, domain: Domain, problems: Problems) -> Policy | None:
+    text = parse_policy(each.data, each.file)
+    return check_policy(text, domain, problems, name=each.name or name_of(text, each.file))
+
+
+def _is_named(name: str, place: Location, problems: Problems) -> bool:
+    if NAME.fullmatch(name):
+        return True
+    remedy = "Use letters, digits and `-`, at most 64; a policy is called as it says, or as its file is."
+    reason = "it has other characters" if len(name) <= 64 else "it is too long"
+    problems.add(BAD_NAME(place, name=name or " ", what="a policy", reason=reason, remedy=remedy))
+    return False
+
+
+def _unprovided(policy: Policy, ontology: Ontology, sources: Mapping[str, Source]) -> Iterator[Problem]:
+    missing = cover(needed_of(policy), ontology, sources).missing
+    for end in sorted(missing, key=str):
+        yield NOBODY_PROVIDES(policy.location, policy=policy.name, concept=end.concept, attribute=end.attribute)
