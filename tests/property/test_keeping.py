@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from situ.situation.detection import Detection, in_order
-from situ.situation.keeping import Keeping, KeepingKernel, Kept
-from situ.situation.kernel.kernel import Kernel
+from situ.situation.keeping import Keeping, KeepingKernel, Kept, KeptState, plan_keeping
 from situ.situation.kernel.reporting import detections_of
+from situ.situation.kernel.state import State
 from situ.situation.leaves import Leaf
 from situ.situation.plan import plan_policy
 from situ.situation.reference import detect
@@ -40,15 +40,13 @@ def push(name: str, concept: str, attribute: str, age: int) -> Push:
 
 
 def detected(case: Case, dice: random.Random) -> list[Detection]:
-    plan = plan_policy(case.policy, case.ontology)
-    leaves = [each.leaf for each in plan.leaves]
-    keeping = Keeping(leaves, pushes(case), case.policy.window)
-    kernel = KeepingKernel(Kernel(plan), keeping)
-    state, found = kernel.start(), []
+    plan, keeping = plan_keeping(plan_policy(case.policy, case.ontology), pushes(case))
+    kernel = KeepingKernel(plan, keeping)
+    state: State = kernel.start()
+    found: list[Detection] = []
     for batch in batches(case, dice):
         rows = {
-            leaf: leaf_rows(leaf, batch.observations, case.instances, case.ontology)
-            for leaf in dict.fromkeys((*leaves, *keeping.witnesses))
+            each.leaf: leaf_rows(each.leaf, batch.observations, case.instances, case.ontology) for each in plan.leaves
         }
         if not batch.observations and (state.due is None or batch.watermark <= state.due):
             quiet, result = kernel.step(state, {}, batch.watermark, case.instances)
@@ -63,7 +61,9 @@ def detected(case: Case, dice: random.Random) -> list[Detection]:
             assert read is not None
             assert read.due == state.due
             state = read
-    assert state.kept.rows == {}  # nothing is kept for ever
+    assert isinstance(state, KeptState)
+    end = state.watermark
+    assert keeping.step(state.kept, {}, end, end)[0] == Kept({}, None)  # nothing is kept for ever
     return in_order(found)
 
 

@@ -10,7 +10,7 @@ to the kernel in the step that decides it, not before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
 import numpy as np
@@ -22,6 +22,7 @@ from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import Detected
 from situ.situation.kernel.state import State
 from situ.situation.leaves import Leaf
+from situ.situation.plan import LeafPlan, PolicyPlan
 from situ.situation.rows import BASE, concat, from_blob, to_blob
 from situ.sources.model import Push
 
@@ -36,6 +37,14 @@ _FORMAT = b"1"
 def witness(push: Push) -> Leaf:
     """The leaf whose rows show that a value of a push source is replaced."""
     return Leaf(concept=push.concept, attribute=push.attribute)
+
+
+def plan_keeping(plan: PolicyPlan, pushes: Mapping[str, Push]) -> tuple[PolicyPlan, Keeping]:
+    """The plan of a policy with the witnesses that it needs among its leaves, and what is repeated of the others."""
+    leaves = [each.leaf for each in plan.leaves]
+    keeping = Keeping(leaves, pushes, plan.policy.window)
+    more = [LeafPlan(leaf=leaf, kept=0, causes=False, column="") for leaf in keeping.witnesses if leaf not in leaves]
+    return replace(plan, leaves=(*plan.leaves, *more)), keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class Keeping:
         repeats = {name: each.keep // _MICROSECOND // window for name, each in pushes.items() if each.keep}
         self._repeats = {name: count for name, count in repeats.items() if count}
         self._window = window
-        self._leaves = tuple(leaves)
+        self.leaves = tuple(leaves)
         self.witnesses = tuple(dict.fromkeys(witness(pushes[name]) for name in self._repeats))
 
     def __bool__(self) -> bool:
@@ -67,10 +76,10 @@ class Keeping:
             return kept, dict(rows)
         taken = {
             leaf: concat(leaf, [batch for batch in (kept.rows.get(leaf), self._new(rows.get(leaf), before)) if batch])
-            for leaf in dict.fromkeys((*self._leaves, *self.witnesses))
+            for leaf in dict.fromkeys((*self.leaves, *self.witnesses))
         }
         until = _Replaced([taken[leaf] for leaf in self.witnesses])
-        given = {leaf: rows[leaf] for leaf in self._leaves if leaf in rows}
+        given = {leaf: rows[leaf] for leaf in self.leaves if leaf in rows}
         alive: dict[Leaf, pa.RecordBatch] = {}
         due = _NEVER
         for leaf, batch in taken.items():
@@ -78,7 +87,7 @@ class Keeping:
                 continue
             life = _Life(batch, self._counts(batch), until.of(batch), self._window)
             alive[leaf] = batch.take(pa.array(np.flatnonzero(life.lasts(watermark))))
-            if leaf in self._leaves:
+            if leaf in self.leaves:
                 again = life.repeated(before, watermark)
                 if again.num_rows:
                     given[leaf] = concat(leaf, [given[leaf], again]) if leaf in given else again
@@ -169,45 +178,41 @@ class _Life:
 # ── with a kernel ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class KeptState:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptState(State):
     """What a kernel remembers, and what is repeated."""
 
-    state: State
     kept: Kept = field(default_factory=Kept)
 
-    @property
-    def watermark(self) -> int:
-        return self.state.watermark
 
-    @property
-    def due(self) -> int | None:
-        return min((each for each in (self.state.due, self.kept.due) if each is not None), default=None)
+class KeepingKernel(Kernel):
+    """A kernel that is also given what is repeated: of a plan with witnesses, which are not for the kernel itself."""
 
-
-class KeepingKernel:
-    """A kernel that also gets what is repeated; used like one."""
-
-    def __init__(self, kernel: Kernel, keeping: Keeping) -> None:
-        self.kernel, self.keeping = kernel, keeping
-        self._numbered = (*(each.leaf for each in kernel.plan.leaves), *keeping.witnesses)
+    def __init__(self, plan: PolicyPlan, keeping: Keeping, *, partition: int = 0, partitions: int = 1) -> None:
+        own = tuple(each for each in plan.leaves if each.leaf in keeping.leaves)
+        super().__init__(replace(plan, leaves=own), partition=partition, partitions=partitions)
+        self._keeping = keeping
+        self._numbered = tuple(each.leaf for each in plan.leaves)
 
     def start(self) -> KeptState:
-        return KeptState(self.kernel.start())
+        return _with_kept(super().start(), Kept())
 
     def step(
-        self, state: KeptState, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
-    ) -> tuple[KeptState, Detected]:
-        watermark = max(watermark, state.watermark)
-        kept, given = self.keeping.step(state.kept, rows, state.watermark, watermark)
-        after, detected = self.kernel.step(state.state, given, watermark, instances)
-        return KeptState(after, kept), detected
+        self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
+    ) -> tuple[State, Detected]:
+        assert isinstance(state, KeptState)
+        kept, given, now = state.kept, rows, max(watermark, state.watermark)
+        if any(map(len, rows.values())) or (kept.due is not None and now > kept.due):
+            kept, given = self._keeping.step(kept, rows, state.watermark, now)
+        after, detected = super().step(state, given, now, instances)
+        return _with_kept(after, kept), detected
 
-    def save(self, state: KeptState) -> bytes:
+    def save(self, state: State) -> bytes:
+        assert isinstance(state, KeptState)
         numbers = {leaf: number for number, leaf in enumerate(self._numbered)}
         blob = to_blob({numbers[leaf]: batch for leaf, batch in state.kept.rows.items()})
         due = b"" if state.kept.due is None else b"%d" % state.kept.due
-        inner = self.kernel.save(state.state)
+        inner = super().save(state)
         return b"%b %d %b\n" % (_FORMAT, len(inner), due) + inner + blob
 
     def load(self, stored: bytes) -> KeptState | None:
@@ -216,9 +221,16 @@ class KeepingKernel:
         if len(parts) != 3 or parts[0] != _FORMAT:
             return None
         size = int(parts[1])
-        inner = self.kernel.load(rest[:size])
+        inner = super().load(rest[:size])
         if inner is None:
             return None
         found = from_blob(rest[size:])
         rows = {self._numbered[number]: concat(self._numbered[number], batches) for number, batches in found.items()}
-        return KeptState(inner, Kept(rows, int(parts[2]) if parts[2] else None))
+        return _with_kept(inner, Kept(rows, int(parts[2]) if parts[2] else None))
+
+
+def _with_kept(state: State, kept: Kept) -> KeptState:
+    """Something is due, too, when something is repeated."""
+    known = {each.name: getattr(state, each.name) for each in fields(State)}
+    due = min((each for each in (state.due, kept.due) if each is not None), default=None)
+    return KeptState(**{**known, "due": due}, kept=kept)
