@@ -29,6 +29,7 @@ from situ.situation.normal_form import normal_form
 from situ.situation.ontology import Concept
 from situ.situation.policy import Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
 from situ.situation.print import print_policy, print_property
+from situ.situation.resolve_actions import Bound, resolve_action
 from situ.situation.syntax import Consumption, PolicyText, When
 
 
@@ -52,6 +53,7 @@ class _Checking:
         conditions = self._condition(self.text.conditions)
         self._check_unused()
         clauses = None if conditions is None else self._clauses(conditions)
+        actions = self._actions(clauses)
         if clauses is None:
             return None
         text = self.text
@@ -64,7 +66,7 @@ class _Checking:
             lateness=_microseconds(text.lateness, -1),
             consumption=text.consumption or Consumption.CHRONICLE,
             when=text.when or When.OPENING,
-            actions=tuple(_action(each) for each in text.actions),
+            actions=actions,
             text=print_policy(text),
             location=text.location,
         )
@@ -132,6 +134,16 @@ class _Checking:
         found = [self._condition(part) for part in parts]
         whole = tuple(each for each in found if each is not None)
         return whole if len(whole) == len(found) else None
+
+    # ── actions ───────────────────────────────────────────────────────────────────────────────────
+
+    def _actions(self, clauses: tuple[Clause, ...] | None) -> tuple[Action, ...]:
+        known = self.domain.actions
+        if known is None:
+            return tuple(_action(each) for each in self.text.actions)
+        concepts = {alias: concept for alias, concept in self.concepts.items() if concept is not None}
+        bound, types = Bound.of(concepts, clauses), self.domain.types
+        return tuple(resolve_action(each, known, bound, types, self.problems) for each in self.text.actions)
 
     # ── the policy as a whole ─────────────────────────────────────────────────────────────────────
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition, Scope, Variable
 from situ.settings import Settings
+from situ.situation.actions import Actions
 from situ.situation.ontology import Concept, End, Measure, Ontology, Relationship
 from situ.sources.model import Push
 from situ.types.table import Types
@@ -29,9 +30,18 @@ class Domain:
     types: Types
     limits: Limits = DEFAULT_LIMITS
     window: int = 5_000_000
+    actions: Actions | None = None
+    """Those that policies can name; None: what they name is not looked up."""
 
     @classmethod
-    def of(cls, ontology: Ontology, pushes: Iterable[Push], types: Types, settings: Settings) -> Domain:
+    def of(
+        cls,
+        ontology: Ontology,
+        pushes: Iterable[Push],
+        types: Types,
+        settings: Settings,
+        actions: Actions | None = None,
+    ) -> Domain:
         """That of a project."""
         return cls(
             ontology=ontology,
@@ -39,6 +49,7 @@ class Domain:
             types=types,
             limits=settings.expression_limits,
             window=settings.defaults.window // timedelta(microseconds=1),
+            actions=actions,
         )
 
     def brings(self, concept: Concept, attribute: str) -> bool:
