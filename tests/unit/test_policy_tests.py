@@ -27,6 +27,7 @@ TYPES = """
 events:
   Sighting: {who: string, at: Point m}
   BadgeSighting(Sighting): {badge: string}
+  Entered: {who: string, place: Point m}
   Other: {who: string}
 """
 ONTOLOGY = """
@@ -43,6 +44,7 @@ pull:
   rooms: {csv: rooms.csv, columns: {id: string, security: string, area: Box m}, concept: room, key: id}
 push:
   seen: {event: Sighting, concept: person, id: who, attribute: position, value: at}
+  entered: {event: Entered, concept: person, id: who, attribute: position, value: place, keep: last 1 min}
 """
 SECOND = 1_000_000
 
@@ -93,7 +95,7 @@ class Project:
 
     def run(self, test: PolicyTest, how: Callable[..., Tried] = try_policies) -> Tried:
         chosen = [self.policies[name] for name in test.policies]
-        detecting = Detecting(chosen, self.ontology, self.pushes, self.sources, Defaults())
+        detecting = Detecting(chosen, self.ontology, self.pushes, self.sources, self.types, Defaults())
         return how(test, detecting, tables_of(test, detecting, self.sources), self.types)
 
 
@@ -149,6 +151,25 @@ def test_events_that_come_too_late_are_named(project: Project) -> None:
     tried = project.run(test)
     assert [(each.id, each.type) for each in tried.late] == [("e5", "Sighting")]
     assert project.run(test, try_by_definition).late == ()
+
+
+@pytest.mark.parametrize("how", [try_policies, try_by_definition])
+def test_a_value_that_is_kept_stands_until_it_is_replaced(project: Project, how: Callable[..., Tried]) -> None:
+    test = project.load(
+        """
+policies: [there]
+given:
+  events:
+    - {at: 0 s, type: Entered, data: {who: g1, place: {x: 1, y: 1}}}
+    - {at: 0 s, type: Entered, data: {who: g2, place: {x: 1, y: 1}}}
+    - {at: 18 s, type: Entered, data: {who: g2, place: {x: 99, y: 1}}}
+  pull: {rooms: [{id: r1, security: open, area: {x1: 0, y1: 0, x2: 9, y2: 9}}]}
+expect:
+  - {policy: there, at: 0 s, bindings: {A: g1}, detections: 13, closed: 70 s}
+  - {policy: there, at: 0 s, bindings: {A: g2}, detections: 4, closed: 25 s}
+"""
+    )
+    assert [line.passed for line in compare(test.expect, project.run(test, how).found)] == [True, True]
 
 
 def test_files_stand_for_lists(project: Project) -> None:

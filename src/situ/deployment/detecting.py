@@ -14,18 +14,22 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from situ.deployment.instances import InstanceTables
+from situ.deployment.snapshot import Deployment
 from situ.settings.model import Defaults
 from situ.situation.cover import needed_of
 from situ.situation.detection import derived_id
-from situ.situation.enrich import Enrichment
+from situ.situation.enrich import Enrichment, Observed
+from situ.situation.keeping import Keeping, KeepingKernel, plan_keeping
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.leaves import Leaf, leaves_of, relations_of
+from situ.situation.observe_columns import Observing
 from situ.situation.ontology import Ontology
 from situ.situation.plan import PolicyPlan, partition_rows, plan_policy
 from situ.situation.policy import Policy
 from situ.situation.telling import TYPES
 from situ.situation.watermark import Patience
 from situ.sources.model import Push, Source
+from situ.types.table import Types
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -36,6 +40,8 @@ class Watch:
 
     policy: Policy
     plan: PolicyPlan
+    keeping: Keeping
+    """What is repeated of values that push sources keep."""
     patience: Mapping[str, Patience]
     digest: str
     """What is remembered under another one belongs to another policy."""
@@ -59,9 +65,11 @@ class Detecting:
         ontology: Ontology,
         push: Mapping[str, Push],
         sources: Mapping[str, Source],
+        types: Types,
         defaults: Defaults,
     ) -> None:
         self.ontology = ontology
+        self._terms: tuple[object, ...] = ()
         found = [_watch(policy, ontology, push, defaults) for policy in policies]
         self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
         leaves = dict.fromkeys(leaf.leaf for each in found for leaf in each.plan.leaves)
@@ -71,6 +79,7 @@ class Detecting:
         self.tables = InstanceTables(needed, ontology, sources)
         listened = {name for each in found for name in each.patience}
         self.push: Mapping[str, Push] = MappingProxyType({name: push[name] for name in sorted(listened)})
+        self.observing = Observing(self.push, types, self.enrichment)
         self._kernels: dict[tuple[str, int, int], Kernel] = {}
         self._ways: list[tuple[Leaf, Watch]] = []
         """Each leaf as often as policies divide its rows among partitions in different ways; who does it first."""
@@ -85,15 +94,52 @@ class Detecting:
                     self._ways.append((each.leaf, watch))
                 numbers[each.leaf] = known[way]
 
+    @classmethod
+    def of(cls, deployment: Deployment, previous: Detecting | None = None) -> Detecting:
+        """Those of a deployment; the same as before if nothing that they depend on is another."""
+        terms = (
+            tuple(deployment.policies.values()),
+            deployment.ontology,
+            deployment.push,
+            deployment.sources,
+            deployment.types,
+            deployment.settings.defaults,
+        )
+        if previous is not None and previous._terms == terms:
+            return previous
+        made = cls(*terms)
+        made._terms = terms
+        return made
+
     @property
     def is_empty(self) -> bool:
         return not self.watches
+
+    def late(self, observed: Iterable[Observed], reached: Mapping[str, int]) -> dict[int, list[str]]:
+        """Where in the log events are that came too late, and for which policies."""
+        found: dict[int, list[str]] = {}
+        for each in observed:
+            if not each.rows.num_rows:
+                continue
+            push = each.rows.column("push")[0].as_py()
+            times = each.rows.column("time").to_numpy()
+            for name, watch in self.watches.items():
+                if push in watch.patience and name in reached:
+                    positions = each.rows.column("pos").filter(pa.array(times < reached[name]))
+                    for pos in positions.to_pylist():
+                        found.setdefault(pos, []).append(name)
+        return found
 
     def kernel(self, policy: str, partition: int = 0, partitions: int = 1) -> Kernel:
         """The kernel of a policy in one of several partitions."""
         place = (policy, partition, partitions)
         if place not in self._kernels:
-            self._kernels[place] = Kernel(self.watches[policy].plan, partition=partition, partitions=partitions)
+            plan, keeping = self.watches[policy].plan, self.watches[policy].keeping
+            self._kernels[place] = (
+                KeepingKernel(plan, keeping, partition=partition, partitions=partitions)
+                if keeping
+                else Kernel(plan, partition=partition, partitions=partitions)
+            )
         return self._kernels[place]
 
     def parts(self, rows: Mapping[Leaf, pa.RecordBatch], partitions: int) -> list[dict[int, pa.RecordBatch]]:
@@ -118,7 +164,6 @@ class Detecting:
 
 
 def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], defaults: Defaults) -> Watch:
-    plan = plan_policy(policy, ontology)
     fed = {(leaf.concept, leaf.attribute) for relation in relations_of(policy) for leaf in leaves_of(policy, relation)}
     patience = {
         name: _patience(policy, each, defaults)
@@ -127,9 +172,10 @@ def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], default
             each.attribute == attribute and each.concept in _members(ontology, concept) for concept, attribute in fed
         )
     }
+    plan, keeping = plan_keeping(plan_policy(policy, ontology), {name: push[name] for name in patience})
     declared = {name: push[name].as_json() for name in sorted(patience)}
     digest = derived_id(policy.text, policy.window, declared, sorted(fed))
-    return Watch(policy=policy, plan=plan, patience=MappingProxyType(patience), digest=digest)
+    return Watch(policy=policy, plan=plan, keeping=keeping, patience=MappingProxyType(patience), digest=digest)
 
 
 def _members(ontology: Ontology, concept: str) -> tuple[str, ...]:

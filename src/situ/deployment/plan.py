@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from situ.deployment.detecting import Detecting
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.snapshot import Deployment
 from situ.subscription.routing import Routing, compile_routing
@@ -21,6 +22,7 @@ class Plan:
     stamp: Stamp
     routing: Routing
     interpretation: Interpretation
+    detecting: Detecting
 
     @property
     def version(self) -> int:
@@ -34,12 +36,15 @@ class Plan:
 def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
     """The plan of a deployment; what the previous one has compiled already is taken from there."""
     interpretation = Interpretation.of(deployment, previous.interpretation if previous is not None else None)
+    detecting = Detecting.of(deployment, previous.detecting if previous is not None else None)
     return Plan(
         deployment=deployment,
         interpretation=interpretation,
+        detecting=detecting,
         stamp=Stamp(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},
+            {name: watch.publishes for name, watch in detecting.watches.items()},
         ),
         routing=compile_routing(
             types=deployment.types,

@@ -31,6 +31,8 @@ class Step:
     states: States
     told: tuple[Transition, ...] = ()
     enriched: Enriched = field(default_factory=lambda: Enriched(rows=MappingProxyType({})))
+    late: Mapping[int, list[str]] = field(default_factory=dict)
+    """Where events are that came too late, and for which policies."""
     due: bool = False
     """Whether time that goes by can bring more, though no event comes."""
 
@@ -46,6 +48,9 @@ def step(
     instances: Instances,
 ) -> Step:
     """Take in observations, and decide what the watermarks of now allow."""
+    observed = tuple(observed)
+    reached = {name: kept.reached for name, kept in progress.policies.items() if kept.reached is not None}
+    late = detecting.late(observed, reached)
     progress = progress.heard(seen)
     watermarks = progress.watermarks(detecting, clock)
     knowledge.take(instances)
@@ -56,10 +61,10 @@ def step(
         kernel = detecting.kernel(name)
         state = states[name] if name in states else kernel.start()
         rows = {each.leaf: enriched.rows[each.leaf] for each in watch.plan.leaves if each.leaf in enriched.rows}
-        reached = watermarks.get(name, state.watermark)
-        after[name], detected = kernel.step(state, rows, reached, instances)
+        now = watermarks.get(name, state.watermark)
+        after[name], detected = kernel.step(state, rows, now, instances)
         if detected.batch.num_rows:
             found[name] = detections_of(name, detected)
     progress, told = progress.decided(detecting, found, watermarks)
     due = progress.has_open or any(state.due is not None for state in after.values())
-    return Step(progress=progress, states=after, told=tuple(told), enriched=enriched, due=due)
+    return Step(progress=progress, states=after, told=tuple(told), enriched=enriched, late=late, due=due)

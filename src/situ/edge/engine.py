@@ -16,9 +16,11 @@ from pathlib import Path
 from situ.bus.interface import Ack, Bus
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
+from situ.deployment.happening import Published
 from situ.deployment.plan import Plan, compile_plan
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
+from situ.edge.detect import EdgeDetection
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
 from situ.edge.interpret import interpret
@@ -64,6 +66,7 @@ class EdgeEngine:
         self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
         self._dispatcher = Dispatcher(bus, self._cursor)
         self._tables = EdgeTables(bus, folder or Path())
+        self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
         self._plan: Plan | None = None
         self._next: Plan | None = None
         """What is to be adopted, and waits for its tables."""
@@ -72,8 +75,8 @@ class EdgeEngine:
         self._offered: Deployment | None = None
         self._reported = 0
         self._evicted = 0
-        self._logged: asyncio.Queue[_Logged | int | None] = asyncio.Queue()
-        """Messages under way to the log; a number: all behind it are worked by that version; None: the end."""
+        self._logged: asyncio.Queue[_Logged | Plan | None] = asyncio.Queue()
+        """Messages under way to the log; a plan: all behind it are worked by that one; None: the end."""
         self._gaps: dict[str, EventKey] = {}
         """Of each client the first message that was not stored, until it comes again."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,10 +116,18 @@ class EdgeEngine:
         self._plan = await asyncio.to_thread(compile_plan, deployment)
         await self._tables.adopt(self._plan)
         await self._dispatcher.recover(self._plan)
+        await self._detection.start(self._plan, self._publish)
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
-        works = (self._route_on(), self._follow(), self._save(), self._tables.refresh_on(), self._try_again())
+        works = (
+            self._route_on(),
+            self._follow(),
+            self._save(),
+            self._tables.refresh_on(),
+            self._try_again(),
+            self._detection.run(self._publish),
+        )
         for work in works:
             task = loop.create_task(work)
             task.add_done_callback(self._ended)
@@ -137,6 +148,7 @@ class EdgeEngine:
             await self._dispatcher.settle(most=0)
         finally:
             self._cursor.save()
+            await self._detection.close()
             await self._end_work()
             if self._failed is not None and not self._failed.done():
                 self._failed.set_result(None)
@@ -191,9 +203,10 @@ class EdgeEngine:
 
     async def _route_on(self) -> None:
         while (logged := await self._logged.get()) is not None:
-            if isinstance(logged, int):
-                self._reported = logged
-                await report_adopted(self._bus, self.name, logged)
+            if isinstance(logged, Plan):
+                self._detection.adopt(logged)
+                self._reported = logged.version
+                await report_adopted(self._bus, self.name, logged.version)
                 continue
             stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
             if logged.stored is not None:
@@ -228,7 +241,20 @@ class EdgeEngine:
         self.counts.types.update([row.type for row in rows])
         self.counts.origins.update(origins_of(rows))
         await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
+        self._detection.take(ack.seq, rows, logged.plan)
         return True
+
+    async def _publish(self, message: Published) -> None:
+        """Take a message of a policy in; it is in the log when this returns."""
+        while True:
+            try:
+                stored = await self.take(message.key, message.count, message.body, time.time_ns() // 1000)
+                for dead in await stored:
+                    _log.error("an event of the policy %s is a dead letter: %s", message.policy, dead.message)
+                return
+            except SituError as error:
+                _log.warning("situations of %s cannot be stored: %s", message.policy, error)
+                await asyncio.sleep(_TRY_EVERY)
 
     async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> bool:
         """Dead letters are events themselves."""
@@ -292,7 +318,7 @@ class EdgeEngine:
                 return
             self._plan, self._hindered = plan, ""
             # What was taken before is worked to its end by the plan it was taken with.
-            self._logged.put_nowait(plan.version)
+            self._logged.put_nowait(plan)
 
     async def _try_again(self) -> None:
         while True:

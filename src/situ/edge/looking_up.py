@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,10 +17,19 @@ from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.registry.engines import report_troubles
 from situ.sources import Table
+from situ.sources.table import Keyed
 from situ.tables import TablesInUse
 
 _log = logging.getLogger("situ.edge")
 _EVERY = 1.0
+
+
+def needed(plan: Plan) -> Mapping[str, Collection[Keyed]]:
+    """What conversions look up in, and what policies want to know of instances."""
+    found = {name: set(each) for name, each in plan.interpretation.keyed().items()}
+    for name, each in plan.detecting.tables.keyed.items():
+        found.setdefault(name, set()).update(each)
+    return found
 
 
 class EdgeTables:
@@ -62,7 +71,12 @@ class EdgeTables:
             plan.interpretation.rows.tables = self._tables.snapshot
 
     def _open(self, plan: Plan) -> Mapping[str, Table]:
-        return self._tables.use(plan.deployment.sources, plan.interpretation.keyed())
+        return self._tables.use(plan.deployment.sources, needed(plan))
+
+    @property
+    def snapshot(self) -> Mapping[str, Table]:
+        """The tables as they are now."""
+        return self._tables.snapshot
 
     async def close(self) -> None:
         self._plan = None

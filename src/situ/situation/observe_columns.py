@@ -77,6 +77,11 @@ class Observing:
                 groups[push.event][name] = push
         self._groups = [_Group(event, of, types, enrichment) for event, of in groups.items()]
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of events that are listened to."""
+        return frozenset().union(*(group.types for group in self._groups))
+
     def messages(self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0)) -> Observations:
         """What these messages of the root log say; ``firsts`` are the positions of their first events, if known."""
         lost = _Lost()

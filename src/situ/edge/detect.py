@@ -1,0 +1,311 @@
+"""Stage detect: events of the root log → situations, published as events of their policies.
+
+Works beside routing: what the log has is taken in portions, a step of detection for each. While nothing comes and
+something is still to be decided, the clock alone brings the next step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.bus.packing import pack_late
+from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.happening import Published, messages_of, positions_of
+from situ.deployment.plan import Plan
+from situ.deployment.progress import Progress
+from situ.deployment.stepping import Step, step
+from situ.edge.remembered import Done, Record, Remembered
+from situ.event.lines import decode_line, encode_row
+from situ.event.message import PLACES, position, split_lines
+from situ.event.row import Row
+from situ.situation.kernel.state import State
+from situ.situation.known import Knowledge
+from situ.situation.lifecycle import Stage, Transition
+from situ.sources.table import Table
+
+_TICK = 0.05
+"""Seconds between steps that only the clock brings."""
+_SAVE_EVERY = 5.0
+_PAUSE = 0.002
+"""Seconds for which what comes is gathered while steps follow each other closely."""
+_RECENT = 4096
+
+Publish = Callable[[Published], Awaitable[None]]
+"""Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns."""
+
+
+@dataclass(slots=True)
+class _Taken:
+    """A message of the root log."""
+
+    seq: int
+    rows: Sequence[Row]
+    plan: Plan
+
+
+@dataclass(slots=True)
+class Detected:
+    """What was done since the start."""
+
+    situations: int = 0
+    detections: int = 0
+    late: int = 0
+    unknown: int = 0
+    failures: int = 0
+
+
+class EdgeDetection:
+    """The policies of one zone in this process."""
+
+    def __init__(self, bus: Bus, folder: Path | None, tables: Callable[[], Mapping[str, Table]]) -> None:
+        self._bus = bus
+        self._tables = tables
+        self._remembered = Remembered(folder / ".situ" / "edge" / "detect" if folder is not None else None)
+        self._queue: deque[_Taken] = deque()
+        self._woken = asyncio.Event()
+        self._plan: Plan | None = None
+        self._knowledge: Knowledge | None = None
+        self._progress = Progress()
+        self._states: Mapping[str, State] = {}
+        self._due = False
+        self._since: list[int] = []
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._reached = 0
+        self._saved = 0.0
+        self._changed = False
+        self.counts = Detected()
+
+    @property
+    def _detecting(self) -> Detecting:
+        assert self._plan is not None, "detection begins with a plan"
+        return self._plan.detecting
+
+    # ── beginning and end ──
+
+    async def start(self, plan: Plan, publish: Publish) -> None:
+        """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
+        record = await asyncio.to_thread(self._remembered.load)
+        self._use(plan)
+        last = (await self._bus.state(Names(plan.zone).root_stream)).last
+        if record is None or record.reached > last:
+            self._progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
+            self._reached = last
+        else:
+            await self._recover(record, plan, last, publish)
+        await asyncio.to_thread(self._save)
+
+    def _use(self, plan: Plan) -> None:
+        self._plan = plan
+        self._knowledge = Knowledge(plan.detecting.ontology)
+
+    async def _recover(self, record: Record, plan: Plan, last: int, publish: Publish) -> None:
+        detecting = plan.detecting
+        same = {name for name, each in record.progress.policies.items() if self._is_same(name, each.digest)}
+        loaded = {name: detecting.kernel(name).load(record.states[name]) for name in same if name in record.states}
+        self._states = {name: state for name, state in loaded.items() if state is not None}
+        self._progress, told = record.progress.adopted(detecting, None)
+        self._reached, self._recent = record.reached, deque(sorted(record.recent), maxlen=_RECENT)
+        left = await self._left(plan, record, last)
+        for done in record.since:
+            taken = [left.pop(seq) for seq in done.messages if seq in left]
+            again = await asyncio.to_thread(self._step, taken, done.clock)
+            self._states = again.states
+            self._progress, told = done.progress.adopted(detecting, None)
+            self._take_note(done.messages)
+            for name, first, count, body in done.published:
+                message = Published(
+                    policy=name, incarnation=done.progress.incarnation, first=first, count=count, body=body.encode()
+                )
+                await publish(message)
+        await self._tell(told, (), publish)
+        self._queue.extend(left.values())
+        self._reached = max(self._reached, last)
+        self._woken.set()
+
+    def _is_same(self, name: str, digest: str) -> bool:
+        watch = self._detecting.watches.get(name)
+        return watch is not None and watch.digest == digest
+
+    async def _left(self, plan: Plan, record: Record, last: int) -> dict[int, _Taken]:
+        """Messages of the log that were not taken by the record, as far as policies may want them."""
+        found: dict[int, _Taken] = {}
+        async for stored in self._bus.read(Names(plan.zone).root_stream, max(record.reached + 1 - _RECENT, 1), last):
+            if stored.seq > record.reached or stored.seq not in record.recent:
+                lines = split_lines(in_terms_of_now(stored, plan.interpretation).body)
+                rows = [decode_line(line, pos=position(stored.seq, place)) for place, line in enumerate(lines)]
+                found[stored.seq] = _Taken(stored.seq, rows, plan)
+        return found
+
+    async def close(self) -> None:
+        """Keep what is remembered for the next process."""
+        if self._plan is not None:
+            await asyncio.to_thread(self._save)
+        self._remembered.close()
+
+    # ── taking and stepping ──
+
+    def take(self, seq: int, rows: Sequence[Row], plan: Plan) -> None:
+        """A message of the root log that is routed."""
+        listened = plan.detecting.observing.types
+        if plan is self._plan and not any(row.type in listened for row in rows):
+            self._reached = max(self._reached, seq)
+            return
+        self._queue.append(_Taken(seq, rows, plan))
+        self._woken.set()
+
+    def adopt(self, plan: Plan) -> None:
+        """Everything behind this is worked by another deployment."""
+        self._queue.append(_Taken(0, (), plan))
+        self._woken.set()
+
+    async def run(self, publish: Publish) -> None:
+        """Take steps until this is cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK if self._due else None):
+                    await self._woken.wait()
+            self._woken.clear()
+            await self.work(publish)
+            if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
+                await asyncio.to_thread(self._save)
+            await asyncio.sleep(_PAUSE)
+
+    async def work(self, publish: Publish) -> None:
+        """Take what is there, in one step for each deployment that it is to be worked by."""
+        while True:
+            taken = self._same_plan()
+            if taken and taken[0].plan is not self._plan:
+                await self._change(taken[0].plan, publish)
+            found = await asyncio.to_thread(self._step, taken, _now())
+            self._states, self._due, self._changed = found.states, found.due, True
+            self._progress = found.progress
+            self._count(found)
+            await self._keep_late(found.late, taken)
+            await self._tell(found.told, tuple(each.seq for each in taken), publish)
+            if not self._queue:
+                return
+
+    def _same_plan(self) -> list[_Taken]:
+        taken: list[_Taken] = []
+        while self._queue and (not taken or self._queue[0].plan is taken[0].plan):
+            taken.append(self._queue.popleft())
+        return taken
+
+    async def _change(self, plan: Plan, publish: Publish) -> None:
+        """Policies that are new begin, those that are gone or altered end what they have open."""
+        former = self._detecting
+        self._use(plan)
+        self._progress, told = self._progress.adopted(plan.detecting, former)
+        kept = {name for name, watch in plan.detecting.watches.items() if _same(watch, former.watches.get(name))}
+        self._states = {name: state for name, state in self._states.items() if name in kept}
+        await self._tell(told, (), publish, former=former)
+        await asyncio.to_thread(self._save)
+
+    def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
+        assert self._knowledge is not None
+        detecting = self._detecting
+        read = detecting.observing.rows(row for each in taken for row in each.rows)
+        instances = detecting.tables.of(self._tables()) if not detecting.is_empty else {}
+        return step(
+            detecting, self._progress, self._states, read.observed, read.seen, clock, self._knowledge, instances
+        )
+
+    async def _keep_late(self, late: Mapping[int, list[str]], taken: Sequence[_Taken]) -> None:
+        if not late:
+            return
+        assert self._plan is not None
+        self.counts.late += len(late)
+        names = Names(self._plan.zone)
+        rows = (row for each in taken for row in each.rows if row.pos in late)
+        for stored in [await self._bus.store(pack_late(names, row, encode_row(row), late[row.pos])) for row in rows]:
+            await stored
+
+    def _count(self, found: Step) -> None:
+        self.counts.situations += sum(each.stage is Stage.OPENED for each in found.told)
+        self.counts.detections += sum(bool(each.detection) for each in found.told)
+        self.counts.unknown += sum(each.count for each in found.enriched.unknown)
+        self.counts.failures += sum(each.count for each in found.enriched.failures)
+
+    # ── telling ──
+
+    async def _tell(
+        self,
+        told: Sequence[Transition],
+        messages: Sequence[int],
+        publish: Publish,
+        *,
+        former: Detecting | None = None,
+    ) -> None:
+        """Publish what happened, written down before."""
+        self._take_note(messages)
+        self._since += messages
+        if not told:
+            return
+        assert self._plan is not None
+        causes = await self._causes(positions_of(told))
+        self._progress, published = messages_of(told, self._detecting.watches, former, self._progress, causes)
+        done = Done(
+            messages=tuple(self._since),
+            clock=_now(),
+            version=self._plan.version,
+            progress=self._progress,
+            published=tuple((each.policy, each.first, each.count, each.body.decode()) for each in published),
+        )
+        self._since = []
+        await asyncio.to_thread(self._remembered.note, done)
+        for each in published:
+            await publish(each)
+
+    async def _causes(self, positions: Sequence[int]) -> dict[int, Row]:
+        """The events at these positions of the root log, those that are still there."""
+        assert self._plan is not None
+        stream = Names(self._plan.zone).root_stream
+        found: dict[int, Row] = {}
+        for seq, places in groupby(positions, lambda each: each // PLACES):
+            wanted = set(places)
+            async for stored in self._bus.read(stream, seq, seq):
+                lines = split_lines(in_terms_of_now(stored, self._plan.interpretation).body)
+                found |= {
+                    pos: decode_line(line, pos=pos)
+                    for place, line in enumerate(lines)
+                    if (pos := position(seq, place)) in wanted
+                }
+        return found
+
+    def _take_note(self, messages: Sequence[int]) -> None:
+        self._recent.extend(seq for seq in messages if seq)
+        self._reached = max(self._reached, *messages, 0)
+
+    def _save(self) -> None:
+        assert self._plan is not None
+        detecting = self._plan.detecting
+        states = {name: detecting.kernel(name).save(state) for name, state in self._states.items()}
+        self._remembered.save(
+            Record(
+                reached=self._reached,
+                recent=frozenset(self._recent),
+                version=self._plan.version,
+                progress=self._progress,
+                states=states,
+            )
+        )
+        self._since = []
+        self._saved, self._changed = time.monotonic(), False
+
+
+def _same(watch: Watch, former: Watch | None) -> bool:
+    return former is not None and former.digest == watch.digest
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

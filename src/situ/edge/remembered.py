@@ -1,0 +1,142 @@
+"""What detection at the edge has on disk: now and then all that it remembers, and what it did since, step by step.
+
+A step is written down before anything of it is published. So a process that is killed left either nothing of a step,
+which is then taken anew, or all that it was to publish, which is published again under the same keys. What kernels
+remember is made again by taking the steps since the last full record again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from situ.deployment.progress import Progress
+
+_log = logging.getLogger("situ.edge")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A step that was taken: with which messages of the log, at which time, by which version; what came of it."""
+
+    messages: tuple[int, ...]
+    clock: int
+    version: int
+    progress: Progress
+    published: tuple[tuple[str, int, int, str], ...] = ()
+    """Messages of policies: name, number of the first event, count, body."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "messages": list(self.messages),
+            "clock": self.clock,
+            "version": self.version,
+            "progress": self.progress.as_json(),
+            "published": [list(each) for each in self.published],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Done:
+        return cls(
+            messages=tuple(stored["messages"]),
+            clock=stored["clock"],
+            version=stored["version"],
+            progress=Progress.from_json(stored["progress"]),
+            published=tuple((name, first, count, body) for name, first, count, body in stored["published"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All that is remembered: how far in the log, the states of kernels by policy, and the steps taken since."""
+
+    reached: int
+    recent: frozenset[int] = frozenset()
+    """Messages of the log that were taken, of the last few: acknowledgements need not come in the order of the log."""
+    version: int = 0
+    progress: Progress = field(default_factory=Progress)
+    states: Mapping[str, bytes] = field(default_factory=dict)
+    since: tuple[Done, ...] = ()
+
+
+class Remembered:
+    """The folder of one edge engine's detection. Without a folder nothing outlives the process."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._number = 0
+        self._journal: int | None = None
+
+    def load(self) -> Record | None:
+        """What a process before this one left; None if there was none, or it cannot be read, which is said."""
+        if self._folder is None or not self._folder.is_dir():
+            return None
+        numbers = sorted(int(each.name) for each in self._folder.iterdir() if each.name.isdigit())
+        for number in reversed(numbers):
+            try:
+                record = self._read(self._folder / str(number))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                _log.warning("%s cannot be read: %s", self._folder / str(number), error)
+                continue
+            self._number = number
+            return record
+        return None
+
+    def _read(self, folder: Path) -> Record:
+        about = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        if about["format"] != _FORMAT:
+            raise ValueError(f"its format is {about['format']}")
+        lines = (folder / "journal").read_bytes().splitlines(keepends=True) if (folder / "journal").exists() else []
+        # A line that was not written to its end is that of a step of which nothing was published.
+        since = tuple(Done.from_json(json.loads(line)) for line in lines if line.endswith(b"\n"))
+        return Record(
+            reached=about["reached"],
+            recent=frozenset(about["recent"]),
+            version=about["version"],
+            progress=Progress.from_json(about["progress"]),
+            states={name: (folder / file).read_bytes() for name, file in about["states"].items()},
+            since=since,
+        )
+
+    def save(self, record: Record) -> None:
+        """Keep all that is remembered, and begin to write down steps from here."""
+        if self._folder is None:
+            return
+        self.close()
+        number = self._number + 1
+        beside = self._folder / f".{number}"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        states = {name: f"{place}.state" for place, name in enumerate(sorted(record.states))}
+        for name, file in states.items():
+            (beside / file).write_bytes(record.states[name])
+        about = {
+            "format": _FORMAT,
+            "reached": record.reached,
+            "recent": sorted(record.recent),
+            "version": record.version,
+            "progress": record.progress.as_json(),
+            "states": states,
+        }
+        (beside / "record.json").write_text(json.dumps(about), encoding="utf-8")
+        beside.replace(self._folder / str(number))
+        self._journal = os.open(self._folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        former, self._number = self._number, number
+        shutil.rmtree(self._folder / str(former), ignore_errors=True)
+
+    def note(self, done: Done) -> None:
+        """Write a step down. It is there for the next process when this returns, whatever becomes of this one."""
+        if self._journal is not None:
+            os.write(self._journal, json.dumps(done.as_json(), separators=(",", ":")).encode() + b"\n")
+
+    def close(self) -> None:
+        if self._journal is not None:
+            os.close(self._journal)
+            self._journal = None

@@ -1,0 +1,111 @@
+"""Situations at the edge, end to end: sightings in, situations out, through silence, crashes and changes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from situ.edge.event import Event
+from situ.edge.node import Node
+from tests.edge_zone import edge_zone, eventually, nothing_more, take
+from tests.guarded import FILES
+
+SITU = "defaults: {lateness: 100 ms, idle: 300 ms}\n"
+MORE = {name: text for name, text in FILES.items() if name != "situ.yaml"}
+QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
+DURABLE = "situ.situation"
+
+
+async def see(reader: Node, who: str, x: float, y: float = 5.0, **about: Any) -> None:
+    await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": y}}, **about)
+
+
+def told(event: Event) -> tuple[str, dict[str, str]]:
+    return event.type.rpartition(".")[2], {each["alias"]: each["id"] for each in event.data["bindings"]}
+
+
+def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            await see(reader, "g1", 5)  # alone in the laboratory
+            await see(reader, "g2", 30)  # in the hall, where everybody may be
+            opened, closed = await take(events, 2)
+            assert told(opened) == ("opened", {"A": "g1", "R": "lab"})
+            assert told(closed) == ("closed", {"A": "g1", "R": "lab"})
+            (cause,) = opened.data["causes"]
+            assert (cause["type"], cause["source"]) == ("Sighting", "reader")
+            assert {"path": "at.x", "number": 5.0} in cause["values"]
+            assert "A g1 is inside R lab" in opened.data["text"]
+            await nothing_more(events)
+
+    asyncio.run(run())
+
+
+def test_company_refutes_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            await see(reader, "g1", 5)
+            await see(reader, "e1", 7)
+            await see(reader, "g2", 1)
+            await see(reader, "e2", 9)  # too far away from him, and the other employee, too
+            assert told((await take(events, 1))[0]) == ("opened", {"A": "g2", "R": "lab"})
+
+    asyncio.run(run())
+
+
+def test_a_process_that_dies_reports_nothing_twice_and_forgets_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            await see(reader, "g1", 5)
+            assert zone.engine is not None
+            reached = zone.engine._detection._reached
+            await eventually(lambda: zone.engine is not None and zone.engine._detection._reached > reached)
+            await zone.crash()  # the guest was seen, and nothing is decided yet
+            await zone.start()
+            (opened,) = await take(events, 1)
+            assert told(opened) == ("opened", {"A": "g1", "R": "lab"})
+            await zone.crash()  # the situation is open
+            await zone.start()
+            (closed,) = await take(events, 1)
+            assert told(closed) == ("closed", {"A": "g1", "R": "lab"})
+            assert closed.data["situation"] == opened.data["situation"]
+            await nothing_more(events)
+
+    asyncio.run(run())
+
+
+def test_what_comes_too_late_is_kept_apart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            await see(reader, "g1", 5)
+            await take(events, 2)
+            await see(reader, "g2", 5, time="2026-01-01T00:00:00Z")
+            assert zone.engine is not None
+            detection = zone.engine._detection
+            await eventually(lambda: detection.counts.late == 1)
+            (late,) = await zone.messages(zone.names.late_stream)
+            assert late.headers["Situ-Policies"] == "unaccompanied-guest"
+            await nothing_more(events)
+
+    asyncio.run(run())
