@@ -32,8 +32,9 @@ explains how they are checked and what null and failure mean. `situ explain func
 with the project's own functions.
 
 Each table says how the engines run a call: as Spark SQL and as Python, with `a`, `b`, `c` … for the arguments. Names
-such as `_sqrt` are functions of `situ.expr.runtime`. Where it says *written for the call*, the text depends on how many
-arguments there are, or on those that must be constants; `situ explain expression` shows it for a call. Remarks:
+such as `_sqrt` are functions of `situ.expr.runtime` and those beside it. Where it says *written for the call*, the
+text depends on how many arguments there are, or on those that must be constants; `situ explain expression` shows it for
+a call. Remarks:
 
 - **can fail**: there are arguments that are not null for which the function has no value.
 - **may be null**: even where no argument is null.

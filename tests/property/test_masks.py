@@ -14,7 +14,8 @@ from situ.expr.check import check
 from situ.expr.columns import below, column, is_json, values_of
 from situ.expr.emit_numpy import Mask, compile_mask
 from situ.expr.emit_python import compile_test
-from situ.expr.runtime import FAILURES, geo_distance
+from situ.expr.runtime import FAILURES
+from situ.expr.runtime_geometry import geo_distance
 from situ.expr.scope import Scope, Variable
 from situ.expr.simplify import simplify
 from situ.expr.tree import Node

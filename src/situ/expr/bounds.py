@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from situ.catalogue import TOO_LARGE
 from situ.errors import Location, Problem, SituError
 from situ.expr.emit_spark import emit_spark
-from situ.expr.runtime import LONGEST_TEXT
+from situ.expr.runtime_text import LONGEST_TEXT
 from situ.expr.tree import (
     And,
     Apply,

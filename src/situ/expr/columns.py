@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from situ.expr.runtime import instant_of_micros, micros
+from situ.expr.runtime_time import instant_of_micros, micros
 from situ.types.encode import encoder
 from situ.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, STRING, TIMESTAMP, Type, plain
 from situ.types.shapes import shape

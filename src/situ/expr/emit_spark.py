@@ -23,7 +23,7 @@ from situ.catalogue import TOO_LARGE
 from situ.errors import SituError
 from situ.expr.overload import Overflow, Overload
 from situ.expr.quote import spark_name, spark_text
-from situ.expr.runtime import micros
+from situ.expr.runtime_time import micros
 from situ.expr.tree import (
     NULL,
     And,

@@ -8,7 +8,7 @@ import math
 from types import MappingProxyType
 from typing import Any
 
-from situ.expr import runtime
+from situ.expr import runtime, runtime_geometry, runtime_text, runtime_time
 
 NAMESPACE: MappingProxyType[str, Any] = MappingProxyType(
     {
@@ -24,7 +24,8 @@ NAMESPACE: MappingProxyType[str, Any] = MappingProxyType(
         },
         **{
             f"_{name}": function
-            for name, function in vars(runtime).items()
+            for module in (runtime, runtime_text, runtime_time, runtime_geometry)
+            for name, function in vars(module).items()
             if inspect.isfunction(function) and not name.startswith("_")
         },
         "_Decimal": decimal.Decimal,

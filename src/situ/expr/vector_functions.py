@@ -19,7 +19,8 @@ from situ.expr.arithmetic import DIVIDED_BY_CONSTANT
 from situ.expr.functions.table import overloads
 from situ.expr.functions.time import TIME_ARITHMETIC
 from situ.expr.overload import Overload
-from situ.expr.runtime import EARTH_RADIUS, FAILURES, FARTHEST, LONG_MAX, RADIANS, geo_distance
+from situ.expr.runtime import FAILURES, LONG_MAX
+from situ.expr.runtime_geometry import EARTH_RADIUS, FARTHEST, RADIANS, geo_distance
 from situ.expr.vectors import FAILED, Array, Bools
 
 Result = tuple[Array, Bools | None]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from situ.expr.columns import column_type, values_of
-from situ.expr.runtime import micros
+from situ.expr.runtime_time import micros
 from situ.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, TIMESTAMP, Type, plain
 
 Array = npt.NDArray[Any]
