@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from situ.cli.draw_tree import draw_tree
-from situ.cli.explained_policy import PolicyExplained, explain_policy
+from situ.cli.explained_policy import PolicyExplained, explain_policy, find_policy
 from situ.cli.output import Output
 from situ.cli.show_policy import show_policy
+from situ.deployment import Deployment
+from situ.errors import SituError
+from situ.situation.load_policies import Stopped
 from tests import domains
 
 ROOT = Path(__file__).parents[2]
@@ -88,3 +91,11 @@ def test_boxes_do_not_overlap() -> None:
             for other_x, other_y, other_w, other_h in boxes[place + 1 :]:
                 apart = x + w <= other_x or other_x + other_w <= x or y + h <= other_y or other_y + other_h <= y
                 assert apart, name
+
+
+def test_a_stopped_policy_says_why() -> None:
+    _, problems = domains.checked(domains.UNACCOMPANIED_GUEST, LOGISTICS)
+    stopped = Stopped(text=domains.UNACCOMPANIED_GUEST, reasons=problems)
+    with pytest.raises(SituError) as refused:
+        find_policy("guest", Deployment(stopped={"guest": stopped}))
+    assert refused.value.problems == problems

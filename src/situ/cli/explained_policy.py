@@ -9,10 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from situ.catalogue import UNKNOWN_POLICY
+from situ.deployment import Deployment
+from situ.errors import Problems, SituError, nearest
 from situ.expr.print import print_expression
+from situ.situation.check_policy import check_policy
 from situ.situation.leaves import Leaf, leaves_of, relations_of
+from situ.situation.load_policies import name_of
 from situ.situation.logic_tree import MEANINGS, Component, Node, logic_tree, walk
 from situ.situation.ontology import Ontology
+from situ.situation.parse import parse_policy
 from situ.situation.plan import LeafPlan, PolicyPlan, plan_policy
 from situ.situation.policy import Policy
 from situ.situation.wording import duration_text, literal_text
@@ -105,6 +111,26 @@ class PolicyExplained:
                 ],
             },
         }
+
+
+def find_policy(name: str, deployment: Deployment) -> Policy:
+    """The policy of that name; :class:`SituError` if there is none, or why it is stopped."""
+    found = deployment.policies.get(name)
+    if found is not None:
+        return found
+    if name in deployment.stopped:
+        raise SituError(*deployment.stopped[name].reasons)
+    raise SituError(UNKNOWN_POLICY(name=name, nearest=nearest(name, (*deployment.policies, *deployment.stopped))))
+
+
+def read_policy(data: bytes, file: str, deployment: Deployment) -> Policy:
+    """The policy that stands in a file; :class:`SituError` with all that is wrong with it."""
+    problems = Problems()
+    written = parse_policy(data, file)
+    policy = check_policy(written, deployment.domain, problems, name=name_of(written, file))
+    if policy is None:
+        raise SituError(*problems.sorted())
+    return policy
 
 
 def explain_policy(policy: Policy, ontology: Ontology, others: Iterable[Policy] = ()) -> PolicyExplained:
