@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.kernel.table import Ints
+from situ.situation.kernel.table import LARGE, Ints
 
 NAMES = ("source", "id", "push", "pos")
 
@@ -41,9 +41,10 @@ class Causes:
         return sum(column.nbytes for chunk in self.chunks for column in chunk.about)
 
     def extended(self, chunk: Chunk) -> Causes:
-        """With one more chunk; those of about the same size become one."""
-        chunks, parts = list(self.chunks), [chunk]
-        while chunks and len(chunks[-1]) < 2 * sum(map(len, parts)) and _next(chunks[-1]) == parts[0].first:
+        """With one more chunk; small ones become one."""
+        chunks, parts, rows = list(self.chunks), [chunk], len(chunk)
+        while chunks and len(chunks[-1]) < 2 * rows and len(chunks[-1]) + rows <= LARGE:
+            rows += len(chunks[-1])
             parts.insert(0, chunks.pop())
         if len(parts) > 1:
             about = tuple(pa.concat_arrays(columns) for columns in zip(*(each.about for each in parts), strict=True))
@@ -68,10 +69,6 @@ class Causes:
                 for row, value in zip(rows.tolist(), known.take(taken).to_pylist(), strict=True):
                     column[row] = value
         return found
-
-
-def _next(chunk: Chunk) -> int:
-    return chunk.first + len(chunk)
 
 
 @dataclass(frozen=True, slots=True)

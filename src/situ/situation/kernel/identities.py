@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from situ.situation.kernel.table import Ints
 
 NONE = -1
+_MANY = 4
 
 
 class Identities:
@@ -35,7 +36,7 @@ class Identities:
         encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        codes = self.codes(encoded.dictionary.to_pylist())
+        codes = self._found(encoded.dictionary)
         indices = encoded.indices
         if indices.null_count:
             places = indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
@@ -44,6 +45,24 @@ class Identities:
             places = indices.to_numpy(zero_copy_only=False)
         found: Ints = codes[places]
         return found
+
+    def _found(self, texts: pa.Array) -> Ints:
+        """The codes of different texts: looked up one by one if they are few against those that are known."""
+        if _MANY * len(texts) < len(self.texts):
+            return self.codes(texts.to_pylist())
+        codes: Ints = pc.index_in(texts, value_set=self._known()).fill_null(NONE).to_numpy().astype(np.int64)
+        new = np.flatnonzero(codes == NONE)
+        if len(new):
+            codes[new] = self.codes(texts.take(pa.array(new)).to_pylist())
+        return codes
+
+    def _known(self) -> pa.Array:
+        if self._column is None:
+            self._column = pa.array(self.texts, pa.string())
+        elif len(self._column) < len(self.texts):
+            added = pa.array(self.texts[len(self._column) :], pa.string())
+            self._column = pa.concat_arrays([self._column, added])
+        return self._column
 
     def codes(self, texts: Sequence[str | None]) -> Ints:
         """The code of each text; new texts get one."""
@@ -69,10 +88,8 @@ class Identities:
 
     def column(self, codes: Ints) -> pa.Array:
         """The texts as a column, null for -1."""
-        if self._column is None or len(self._column) < len(self.texts):
-            self._column = pa.array(self.texts, pa.string())
         known = pa.array(codes, mask=codes < 0) if (codes < 0).any() else pa.array(codes)
-        return self._column.take(known)
+        return self._known().take(known)
 
     def without(self, unused: Ints) -> tuple[Identities, Ints]:
         """Without these codes; and the new code of each old one."""

@@ -48,6 +48,10 @@ class Found:
         places = np.arange(total) + np.repeat(self.starts - (ends - self.counts), self.counts)
         return rows, places if self.order is None else self.order[places]
 
+    def few(self, most: int) -> Found:
+        """At most so many for each row."""
+        return Found(self.rows, self.starts, np.minimum(self.counts, most), self.order)
+
     def parts(self, most: int) -> list[Found]:
         """The same in parts of about so many pairs at most."""
         if self.total <= most:

@@ -2,7 +2,8 @@
 
 There is one if something occurred against every negative literal of the clause, all of it agreeing. The search starts
 from the few matches that are due, and goes from relation to relation by the identities it knows. Most counterexamples
-are close in time to what they refute, and few pairs lie there; so it looks there first.
+are close in time to what they refute, and few pairs lie there; so it looks there first, and tries a few identities
+before it tries all.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from situ.situation.kernel.table import Ints, Table
 from situ.situation.plan import ClausePlan
 from situ.situation.policy import Is, Literal
 
-_NEAR = 8
-"""At first only this part of the window is looked at."""
+_STAGES = ((8, 2), (8, 0), (1, 0))
+"""What part of the window is looked at, and how many identities are tried for a row at most, 0 for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,18 @@ class Refuting:
         found: list[Ints] = []
         for example in self._examples:
             pairs = any(isinstance(each.relation, Paired) for each in example)
-            for part in (_NEAR, 1) if pairs else (1,):
+            for part, most in _STAGES if pairs else _STAGES[-1:]:
                 if not len(left):
                     break
-                rows = self._search(step, table.take(left), bound, example, part)
+                rows = self._search(step, table.take(left), bound, example, part, most)
                 found.append(left[rows])
                 left = np.delete(left, rows)
         return np.concatenate(found) if found else left[:0]
 
-    def _search(self, step: Step, table: Table, bound: frozenset[str], example: Sequence[Against], part: int) -> Ints:
-        """The rows for which all of it occurred, in a part of the window; if that is not all of it, entirely in it."""
+    def _search(
+        self, step: Step, table: Table, bound: frozenset[str], example: Sequence[Against], part: int, most: int
+    ) -> Ints:
+        """The rows for which all of it was found to have occurred; in a part of the window, entirely in that."""
         back = self._window if part == 1 else 0
         owners = np.arange(len(table))
         codes = {name: table[f"@{name}"] for name in bound}
@@ -67,7 +70,7 @@ class Refuting:
             shared = {name: codes[name] for name in step_on.relation.aliases if name in codes}
             first = table.time[owners] - step_on.before // part
             last = table.time[owners] + step_on.after // part
-            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, back))
+            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, back, most))
             owners = owners[rows]
             codes = {name: each[rows] for name, each in codes.items()} | new
         return each_once(owners, len(table))

@@ -53,7 +53,7 @@ class Asked:
     """Whether something occurred, for each of some rows, from ``first`` to ``last``, that agrees with what is bound.
 
     Of the other aliases, those in ``wanted`` are asked for. Events that are the earlier ones of pairs are looked for up
-    to ``back`` before ``first``.
+    to ``back`` before ``first``. ``most`` says how many answers for a row will do, 0: all.
     """
 
     bound: Codes
@@ -61,6 +61,7 @@ class Asked:
     last: Ints
     wanted: frozenset[str]
     back: int
+    most: int = 0
 
     def __len__(self) -> int:
         return len(self.first)
@@ -110,7 +111,7 @@ def _extended(rows: Table, asked: Asked, new: list[str]) -> Extended:
     )
     if not new:
         return found.some(), {}
-    owners, partners = found.pairs()
+    owners, partners = (found.few(asked.most) if asked.most else found).pairs()
     return once(owners, {name: rows[f"@{name}"][partners] for name in new})
 
 

@@ -18,6 +18,9 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]
 
+LARGE = 1 << 17
+"""Of so many rows together tables are not put together any more."""
+
 CODE = "@"
 """Columns whose names begin so hold codes of texts, -1 for none."""
 
@@ -155,11 +158,13 @@ def empty(columns: Mapping[str, type]) -> Buffer:
 
 
 def _with(decided: tuple[Table, ...], new: Table) -> tuple[Table, ...]:
-    """Tables of about the same size become one, so that there are never more than a few, and each row moves rarely."""
+    """Small tables become one, so that there are never many; large ones stay as they are, for moving rows costs time."""
     if not len(new):
         return decided
     tables = [each for each in decided if len(each)]
     parts = [new]
-    while tables and len(tables[-1]) < 2 * sum(map(len, parts)):
+    rows = len(new)
+    while tables and len(tables[-1]) < 2 * rows and len(tables[-1]) + rows <= LARGE:
+        rows += len(tables[-1])
         parts.insert(0, tables.pop())
     return (*tables, joined(parts))
