@@ -12,14 +12,23 @@ from situ.errors import Severity
 from situ.project.check import Checked
 
 
+_WORDS = (
+    *((word, f"{word}s") for word in ("file", "type", "function", "source", "concept")),
+    ("policy", "policies"),
+    *((word, f"{word}s") for word in ("context", "client")),
+)
+
+
 def counts(checked: Checked) -> dict[str, int]:
-    """How many of what. What is declared only where the project has no errors; sources and contexts only if any."""
+    """How many of what. What is declared only where the project has no errors, some of it only if there is any."""
     deployment = checked.deployment
     declared = (
         {
             "types": len(deployment.types.declared),
             "functions": len(deployment.functions),
             **({"sources": len(deployment.sources)} if deployment.sources else {}),
+            **({"concepts": len(deployment.ontology.concepts)} if deployment.ontology.concepts else {}),
+            **({"policies": len(deployment.policies)} if deployment.policies else {}),
             **({"contexts": len(deployment.contexts)} if len(deployment.contexts) > 1 else {}),
             "clients": len(deployment.clients),
         }
@@ -44,11 +53,7 @@ def show_check(checked: Checked, seconds: float, *, verbose: bool, summary: bool
 
 def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
     numbers = counts(checked)
-    declared = [
-        count(numbers[f"{word}s"], word)
-        for word in ("file", "type", "function", "source", "context", "client")
-        if f"{word}s" in numbers
-    ]
+    declared = [count(numbers[several], word, several) for word, several in _WORDS if several in numbers]
     text = Text(", ".join(declared) + " · ")
     for place, severity in enumerate((Severity.ERROR, Severity.WARNING)):
         number = numbers[f"{severity.value}s"]

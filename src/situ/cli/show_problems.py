@@ -43,6 +43,6 @@ def _style_of(line: str, style: str) -> str:
     return "" if line.startswith("  | ") else "dim"
 
 
-def count(number: int, what: str) -> str:
-    """``1 file``, ``2 files``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def count(number: int, what: str, several: str = "") -> str:
+    """``1 file``, ``2 files``; ``several`` where that is not the word with an s."""
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"

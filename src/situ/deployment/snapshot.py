@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +21,7 @@ from situ.interpretation.load import contexts_from_json
 from situ.settings import Settings, settings_as_json, settings_from_json
 from situ.situation.domain import Domain
 from situ.situation.load_ontology import ontology_as_json, ontology_from_json
-from situ.situation.load_policies import Stopped, domain_of, policies_as_json, policies_from_json
+from situ.situation.load_policies import Stopped, policies_as_json, policies_from_json
 from situ.situation.ontology import Ontology
 from situ.situation.policy import Policy
 from situ.sources.load import pushes_from_json, sources_from_json
@@ -93,9 +92,7 @@ class Deployment:
     @property
     def domain(self) -> Domain:
         """What policies are checked against."""
-        window = self.settings.defaults.window // timedelta(microseconds=1)
-        limits = self.settings.expression_limits
-        return domain_of(self.ontology, self.push, self.types, limits=limits, window=window)
+        return Domain.of(self.ontology, self.push.values(), self.types, self.settings)
 
     def at_version(self, version: int, versions: Mapping[str, int] | None = None) -> Deployment:
         """The same declarations as this version; ``versions`` are those of its contexts, if they are others."""

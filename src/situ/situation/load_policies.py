@@ -14,17 +14,14 @@ from typing import Any
 
 from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOBODY_PROVIDES
 from situ.errors import Location, Problem, Problems, SituError
-from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.situation.check_policy import check_policy
-from situ.situation.check_sources import fed
 from situ.situation.cover import cover, needed_of
 from situ.situation.domain import Domain
 from situ.situation.ontology import Ontology
 from situ.situation.parse import parse_policy
 from situ.situation.policy import Policy
 from situ.situation.syntax import PolicyText
-from situ.sources.model import Push, Source
-from situ.types.table import Types
+from situ.sources.model import Source
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of policies become parts of subjects on the bus, as those of clients."""
@@ -44,13 +41,6 @@ class Policies:
 
     running: Mapping[str, Policy]
     stopped: Mapping[str, Stopped]
-
-
-def domain_of(
-    ontology: Ontology, push: Mapping[str, Push], types: Types, *, limits: Limits = DEFAULT_LIMITS, window: int
-) -> Domain:
-    """What policies are checked against; ``window`` is that of those that name none, in microseconds."""
-    return Domain(ontology=ontology, fed=fed(push), types=types, limits=limits, window=window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
