@@ -257,7 +257,6 @@ class Relations:
         test = self._checked(text, self.domain.scope(concepts.items(), functions), shown)
         if test is None or any(side is None for side in sides):
             return None
-        test = simplify(test)
         if is_impossible(test):
             self.problems.add(NEVER_HOLDS(place, text=shown))
             return None
@@ -276,11 +275,19 @@ class Relations:
         return Side(alias=alias, attributes=attributes, event=brought[0] if brought else "")
 
     def _checked(self, text: Pieces, scope: Scope, shown: str) -> Node | None:
+        """The condition, simplified."""
+        variables = tuple((name, str(each.type)) for name, each in scope.variables.items())
+        key = (text.text, variables, tuple(map(id, scope.functions.values())))  # these live as long as the domain
+        if (known := self.domain.checked.get(key)) is not None:
+            return known
         checked = check_bounded(text.text, scope, text.locate, BOOLEAN)
         for problem in checked.problems:
             own = CONDITION_UNFIT(problem.location, cause=problem, text=shown) if problem.is_error else problem
             self.problems.add(own)
-        return checked.node
+        node = None if checked.node is None else simplify(checked.node)
+        if node is not None and not checked.problems:
+            self.domain.checked[key] = node
+        return node
 
     # ── names ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition, Scope, Variable
+from situ.expr.tree import Node
 from situ.settings import Settings
 from situ.situation.actions import Actions
 from situ.situation.ontology import Concept, End, Measure, Ontology, Relationship
@@ -32,6 +33,8 @@ class Domain:
     window: int = 5_000_000
     actions: Actions | None = None
     """Those that policies can name; None: what they name is not looked up."""
+    checked: dict[tuple[object, ...], Node] = field(default_factory=dict, compare=False, repr=False)
+    """Conditions that were found to be right: many policies say much the same."""
 
     @classmethod
     def of(
