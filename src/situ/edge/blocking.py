@@ -9,23 +9,21 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from situ.bus.interface import Bus
 from situ.edge.connecting import connect
-from situ.edge.declared import Advertisement, Callback, Listener, Registration
+from situ.edge.declared import Callback, Listener, Registration
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.edge.sending import Receipt
-from situ.edge.speaking import DefinedContext
-from situ.edge.status import Status
-from situ.overlay.messages import Description
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Loop:
@@ -75,8 +73,53 @@ class BlockingReceipt:
         return self._loop.call(wait())
 
 
+def _waiting(work: Callable[Concatenate[Node, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[BlockingNode, P], T]:
+    """The same call of a node, waited for."""
+
+    @wraps(work)
+    def call(self: BlockingNode, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.call(work(self._node, *args, **kwargs))
+
+    return call
+
+
+def _receipted(
+    publish: Callable[Concatenate[Node, P], Coroutine[Any, Any, Receipt]],
+) -> Callable[Concatenate[BlockingNode, P], BlockingReceipt]:
+    @wraps(publish)
+    def call(self: BlockingNode, /, *args: P.args, **kwargs: P.kwargs) -> BlockingReceipt:
+        return BlockingReceipt(self._loop, self._loop.call(publish(self._node, *args, **kwargs)))
+
+    return call
+
+
+def _iterated(
+    stream: Callable[Concatenate[Node, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[BlockingNode, P], Iterator[Event]]:
+    @wraps(stream)
+    def call(self: BlockingNode, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
+        return _iterate(self._loop, stream(self._node, *args, **kwargs))
+
+    return call
+
+
+def _iterate(loop: Loop, stream: AsyncGenerator[Event, None]) -> Iterator[Event]:
+    async def step() -> Event | None:
+        try:
+            return await anext(stream)
+        except StopAsyncIteration:
+            return None
+
+    try:
+        while (event := loop.call(step())) is not None:
+            yield event
+    finally:
+        if not loop.closed:
+            loop.call(stream.aclose())
+
+
 class BlockingNode:
-    """A connected client; see :class:`situ.edge.node.Node` for what the calls do."""
+    """A connected client, with the calls of :class:`situ.edge.node.Node`."""
 
     def __init__(self, loop: Loop, node: Node) -> None:
         self._loop = loop
@@ -87,83 +130,19 @@ class BlockingNode:
     def client(self) -> str:
         return self._node.client
 
-    def advertise(
-        self,
-        type: str,
-        *,
-        name: str | None = None,
-        where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
-    ) -> Advertisement:
-        return self._loop.call(self._node.advertise(type, name=name, where=where, scopes=scopes))
-
-    def unadvertise(self, ad: Advertisement | str) -> None:
-        self._loop.call(self._node.unadvertise(ad))
-
-    def publish_event(
-        self,
-        type: str,
-        data: Mapping[str, Any] | None = None,
-        *,
-        ad: Advertisement | str | None = None,
-        id: str | None = None,
-        time: datetime | str | None = None,
-        source: str | None = None,
-        confidence: float | None = None,
-        **fields: Any,
-    ) -> BlockingReceipt:
-        work = self._node.publish_event(
-            type, data, ad=ad, id=id, time=time, source=source, confidence=confidence, **fields
-        )
-        return BlockingReceipt(self._loop, self._loop.call(work))
-
-    def events(
-        self,
-        *types: str,
-        where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
-        durable: str | None = None,
-        since: str | datetime | timedelta | None = None,
-        limit: int | None = None,
-    ) -> Iterator[Event]:
-        stream = self._node.events(*types, where=where, scopes=scopes, durable=durable, since=since, limit=limit)
-        return self._iterate(stream)
-
-    def _iterate(self, stream: Any) -> Iterator[Event]:
-        async def step() -> Event | None:
-            try:
-                event: Event = await anext(stream)
-            except StopAsyncIteration:
-                return None
-            return event
-
-        try:
-            while (event := self._loop.call(step())) is not None:
-                yield event
-        finally:
-            if not self._loop.closed:
-                self._loop.call(stream.aclose())
-
-    def register_for_events(
-        self,
-        *types: str,
-        where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
-        durable: str | None = None,
-        since: str | datetime | timedelta | None = None,
-        context: str | None = None,
-        wait: bool = True,
-    ) -> Registration:
-        work = self._node.register_for_events(
-            *types, where=where, scopes=scopes, durable=durable, since=since, context=context, wait=wait
-        )
-        return self._loop.call(work)
-
-    def unregister_for_events(self, *what: str | Registration) -> None:
-        self._loop.call(self._node.unregister_for_events(*what))
-
-    def unregister_all_events(self) -> None:
-        self._loop.call(self._node.unregister_all_events())
+    advertise = _waiting(Node.advertise)
+    unadvertise = _waiting(Node.unadvertise)
+    publish_event = _receipted(Node.publish_event)
+    flush = _waiting(Node.flush)
+    events = _iterated(Node.events)
+    register_for_events = _waiting(Node.register_for_events)
+    unregister_for_events = _waiting(Node.unregister_for_events)
+    unregister_all_events = _waiting(Node.unregister_all_events)
+    remove_listener = _waiting(Node.remove_listener)
+    use_context = _waiting(Node.use_context)
+    define_context = _waiting(Node.define_context)
+    status = _waiting(Node.status)
+    describe = _waiting(Node.describe)
 
     def add_listener(
         self, what: str | Registration, callback: Callable[[Event], object], *, durable: str | None = None
@@ -180,24 +159,6 @@ class BlockingNode:
             return callback
 
         return listen
-
-    def remove_listener(self, listener: Listener) -> None:
-        self._loop.call(self._node.remove_listener(listener))
-
-    def use_context(self, id: str) -> None:
-        self._loop.call(self._node.use_context(id))
-
-    def define_context(self, id: str, definition: object) -> DefinedContext:
-        return self._loop.call(self._node.define_context(id, definition))
-
-    def status(self) -> Status:
-        return self._loop.call(self._node.status())
-
-    def describe(self, *types: str) -> Mapping[str, Description]:
-        return self._loop.call(self._node.describe(*types))
-
-    def flush(self, timeout: float | None = None) -> bool:
-        return self._loop.call(self._node.flush(timeout))
 
     def close_worker(self) -> None:
         self._worker.shutdown(cancel_futures=True)

@@ -127,6 +127,7 @@ class Node:
 
     async def publish_event(
         self,
+        /,
         type: str,
         data: Mapping[str, Any] | None = None,
         *,
