@@ -30,6 +30,7 @@ from situ.cli.replay import replay
 from situ.cli.run import run as run_project
 from situ.cli.status import status
 from situ.cli.subscribe import subscribe
+from situ.cli.test import run_policy_tests
 from situ.cli.transform import transform
 from situ.errors import SituError
 
@@ -69,6 +70,7 @@ app.command()(init)
 app.command()(check)
 app.command()(diff)
 app.command()(fmt)
+app.command("test")(run_policy_tests)
 app.command("run")(run_project)
 app.command()(status)
 app.command()(publish)

@@ -1,0 +1,139 @@
+"""Tests of policies for people: a line for each that passes, a table of what was expected and found for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from situ.cli.opened import seen_from_here
+from situ.cli.output import visible
+from situ.cli.show_problems import count, show_problems
+from situ.cli.tested import Tested
+from situ.event.instants import print_instant
+from situ.quantities import format_duration
+from situ.situation.policy_test import START, Expected, Found, GivenEvent, Line, differences
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_YEAR = 365 * 86_400 * 1_000_000
+
+
+def show_tests(tests: Sequence[Tested], path: Path, *, verbose: bool, summary: bool) -> Iterator[RenderableType]:
+    for each in tests:
+        yield _headline(each)
+        yield from show_problems(seen_from_here(each.problems, path))
+        if each.tried is not None and (verbose or not each.passed):
+            if each.lines:
+                yield _table(each.lines)
+            yield from (Text(f"  late, not looked at: {_event(event)}", "dim") for event in each.tried.late)
+            yield Text()
+    if summary:
+        yield _summary(tests)
+
+
+def _headline(tested: Tested) -> Text:
+    word, style = ("passed", "green") if tested.passed else ("FAILED", "bold red")
+    return Text.assemble((word, style), f"  {visible(tested.file)}")
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2), header_style="bold")
+    for title in ("", "policy", "expected", "found"):
+        table.add_column(title, no_wrap=title in ("", "policy"))
+    for line in lines:
+        of = line.expected or line.found
+        assert of is not None
+        wrong = differences(line.expected, line.found) if line.expected is not None and line.found is not None else []
+        mark = Text("ok", "green") if line.passed else Text("no", "bold red")
+        table.add_row(mark, of.policy, _expected(line.expected), _found(line.found, line.expected, wrong))
+    return table
+
+
+def _expected(expected: Expected | None) -> Text:
+    if expected is None:
+        return Text("nothing", "dim")
+    parts = [moment(expected.at)] if expected.at is not None else []
+    parts += [f"{alias} = {identity}" for alias, identity in expected.bindings]
+    parts += [f"closed {moment(expected.closed)}"] if expected.closed is not None else []
+    parts += [count(expected.detections, "detection")] if expected.detections is not None else []
+    return Text(visible(", ".join(parts) or "any"))
+
+
+def _found(found: Found | None, expected: Expected | None, wrong: Sequence[str]) -> Text:
+    if found is None:
+        return Text("nothing", "dim")
+    text = Text()
+    parts = [("at", moment(found.at)), *((alias, f"{alias} = {identity}") for alias, identity in found.bindings)]
+    if expected is not None and expected.closed is not None:
+        parts.append(("closed", "still open" if found.closed is None else f"closed {moment(found.closed)}"))
+    if expected is not None and expected.detections is not None:
+        parts.append(("detections", count(found.detections, "detection")))
+    for place, (name, part) in enumerate(parts):
+        text.append(", " if place else "")
+        text.append(visible(part), "red" if name in wrong else "")
+    return text
+
+
+def moment(time: int) -> str:
+    """As a test writes it: after its start, or as an instant."""
+    if START <= time < START + _YEAR:
+        return format_duration(timedelta(microseconds=time - START))
+    return print_instant(time)
+
+
+def _event(event: GivenEvent) -> str:
+    return visible(f"{event.id}, {event.type} at {moment(event.time)}, received at {moment(event.received)}")
+
+
+def _summary(tests: Sequence[Tested]) -> Text:
+    if not tests:
+        return Text("There are no tests: put them beside policies, as policies/NAME.test.yaml.")
+    failed = sum(not each.passed for each in tests)
+    text = Text(f"{count(len(tests), 'test')} · ")
+    return text.append(f"{failed} failed", "bold red") if failed else text.append("all passed", "green")
+
+
+def tests_as_json(tests: Sequence[Tested]) -> dict[str, Any]:
+    return {
+        "tests": [
+            {
+                "file": each.file,
+                "passed": each.passed,
+                "lines": [_line_as_json(line) for line in each.lines],
+                "late": [event.id for event in each.tried.late] if each.tried is not None else [],
+                "problems": [problem.as_json() for problem in each.problems],
+            }
+            for each in tests
+        ],
+        "passed": all(each.passed for each in tests),
+    }
+
+
+def _line_as_json(line: Line) -> dict[str, Any]:
+    expected, found = line.expected, line.found
+    return {
+        "passed": line.passed,
+        "expected": expected
+        and {
+            "policy": expected.policy,
+            "at": None if expected.at is None else moment(expected.at),
+            "bindings": dict(expected.bindings),
+            "closed": None if expected.closed is None else moment(expected.closed),
+            "detections": expected.detections,
+        },
+        "found": found
+        and {
+            "situation": found.id,
+            "policy": found.policy,
+            "at": moment(found.at),
+            "bindings": dict(found.bindings),
+            "closed": None if found.closed is None else moment(found.closed),
+            "detections": found.detections,
+        },
+    }

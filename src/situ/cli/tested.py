@@ -1,0 +1,141 @@
+"""The tests of a project's policies: found, read and run."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from situ.catalogue import FILE_UNREADABLE, TEST_FILE_UNFIT, UNKNOWN_POLICY
+from situ.cli.exits import Exit, Stop
+from situ.cli.opened import Opened
+from situ.deployment import Deployment
+from situ.deployment.detecting import Detecting
+from situ.deployment.trying import Tried, tables_of, try_by_definition, try_policies
+from situ.documents import parse_yaml
+from situ.errors import Location, Problem, Problems, SituError, nearest
+from situ.project.folder import read_file
+from situ.situation.load_policy_test import ENDING, Surroundings, load_policy_test
+from situ.situation.policy_test import Line, PolicyTest, compare
+from situ.sources.model import Kind, Source
+from situ.sources.table import Table
+from situ.tables.reading import Reading
+
+FOLDER = "policies"
+_KINDS = {".csv": Kind.CSV, ".parquet": Kind.PARQUET, ".xml": Kind.XML}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """A test, with its verdict line by line, or with what keeps it from being run."""
+
+    file: str
+    test: PolicyTest | None
+    tried: Tried | None
+    lines: tuple[Line, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.tried is not None and all(line.passed for line in self.lines)
+
+
+def find_tests(opened: Opened, names: Sequence[str]) -> list[str]:
+    """The files of tests, relative to the project; those of these names if there are some."""
+    folder = opened.path / FOLDER
+    found = sorted(f"{FOLDER}/{each.name}" for each in folder.glob(f"*{ENDING}")) if folder.is_dir() else []
+    return [file for name in names for file in _named(name, found, opened)] if names else found
+
+
+def _named(name: str, found: Sequence[str], opened: Opened) -> Iterable[str]:
+    if name.endswith(ENDING):
+        file = _inside(Path(name), opened.path)
+        if file not in found:
+            reason, remedy = "there is no test here", f"Tests are the files `{FOLDER}/*{ENDING}` of the project."
+            raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=name), reason=reason, remedy=remedy))
+        return [file]
+    own = f"{FOLDER}/{name}{ENDING}"
+    if own in found:
+        return [own]
+    tested = [PurePosixPath(file).name.removesuffix(ENDING) for file in found]
+    raise Stop(Exit.NO, UNKNOWN_POLICY(name=name, nearest=nearest(name, [*opened.deployment.policies, *tested])))
+
+
+def _inside(file: Path, folder: Path) -> str:
+    full, root = file.absolute(), folder.absolute()
+    return full.relative_to(root).as_posix() if full.is_relative_to(root) else file.as_posix()
+
+
+def run_tests(opened: Opened, files: Iterable[str], *, by_definition: bool = False) -> list[Tested]:
+    """Run these tests, one after the other."""
+    return [_run(opened, file, by_definition) for file in files]
+
+
+def _run(opened: Opened, file: str, by_definition: bool) -> Tested:
+    deployment, problems = opened.deployment, Problems()
+    data = read_file(opened.path, file, problems)
+    around = Surroundings(
+        types=deployment.types,
+        sources=deployment.sources,
+        policies=deployment.policies,
+        extra=deployment.settings.defaults.extra,
+    )
+    files = _Files(opened.path, posixpath.dirname(file))
+    document = None if data is None else parse_yaml(data, file)
+    test = None if document is None else load_policy_test(document, around, files, problems)
+    if test is None:
+        return Tested(file=file, test=None, tried=None, problems=problems.sorted())
+    detecting = detecting_of(deployment, test.policies)
+    tables = tables_of(test, detecting, deployment.sources)
+    tried = (try_by_definition if by_definition else try_policies)(test, detecting, tables, deployment.types)
+    lines = tuple(compare(test.expect, tried.found))
+    return Tested(file=file, test=test, tried=tried, lines=lines, problems=problems.sorted())
+
+
+def detecting_of(deployment: Deployment, policies: Iterable[str]) -> Detecting:
+    """Some policies of a project, compiled."""
+    return Detecting(
+        [deployment.policies[name] for name in policies],
+        deployment.ontology,
+        deployment.push,
+        deployment.sources,
+        deployment.types,
+        deployment.settings.defaults,
+    )
+
+
+class _Files:
+    """Files that a test names, from its own folder; they may be anywhere in the project."""
+
+    def __init__(self, project: Path, folder: str) -> None:
+        self._project, self._folder = project, folder
+
+    def text(self, file: str) -> bytes:
+        problems = Problems()
+        data = read_file(self._project, self._place(file), problems)
+        if data is None:
+            raise SituError(*problems)
+        return data
+
+    def table(self, source: Source, file: str) -> Table:
+        kind = _KINDS.get(posixpath.splitext(file)[1])
+        if kind is None or (kind is Kind.XML and source.kind is not Kind.XML):
+            reason = f"the rows of `{source.name}` cannot be read from such a file"
+            remedy = "Name a CSV or Parquet file with its columns, or write the rows as a list."
+            raise SituError(TEST_FILE_UNFIT(None, file=file, reason=reason, remedy=remedy))
+        self.text(file)  # outside of the project nothing is read
+        reading = Reading(self._project, os.environ)
+        try:
+            return reading.read(replace(source, kind=kind, place=self._place(file), url="")).table
+        finally:
+            reading.close()
+
+    def _place(self, file: str) -> str:
+        """Where the file is in the project."""
+        place = posixpath.normpath(posixpath.join(self._folder, file))
+        if place.startswith(("../", "/")):
+            remedy = "Put it into the project folder, and name it from the folder of the test."
+            raise SituError(TEST_FILE_UNFIT(None, file=file, reason="it is outside of the project", remedy=remedy))
+        return place
