@@ -284,3 +284,9 @@ def test_remedies_can_be_taken_as_they_are() -> None:
         conditions("A is inside R", concepts="person A (speed > 3 [m/s])\nroom R"), "S160"
     )
     assert "It joins `person` and `person`." in message(conditions("A is within 5 m of R"), "S155")
+
+
+def test_a_concept_in_place_of_its_alias() -> None:
+    (problem, *_) = found(conditions("person is inside R", "B is inside R"))
+    assert problem.code.code == "S152"
+    assert problem.hint == "Did you mean `A` or `B`?"

@@ -294,7 +294,9 @@ class Relations:
     def _alias(self, name: syntax.Name) -> Concept | None:
         self.used.add(name.text)
         if name.text not in self.aliases:
-            self.problems.add(UNKNOWN_ALIAS(name.location, name=name.text, nearest=nearest(name.text, self.aliases)))
+            meant = tuple(alias for alias, concept in self.aliases.items() if concept and concept.name == name.text)
+            known = meant or nearest(name.text, self.aliases)
+            self.problems.add(UNKNOWN_ALIAS(name.location, name=name.text, nearest=known))
         return self.aliases.get(name.text)
 
     def _concepts(self, names: tuple[syntax.Name, syntax.Name], what: str) -> tuple[Concept, Concept] | None:

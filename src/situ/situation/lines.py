@@ -222,17 +222,14 @@ class _Reading:
                 return last
         if not open_at:
             return last
-        place = self.source.location(open_at[-1])
-        remedy = "Write `)` where it ends."
-        self.problems.add(NOT_CLOSED(place, what="This parenthesis", reason="is not closed", remedy=remedy))
+        self._unclosed(open_at[-1], open_at[-1] + 1, "This parenthesis", "is not closed", "Write `)` where it ends.")
         return None
 
     def _fits(self, kind: str, first: int, end: int, open_at: list[int], actions: bool) -> bool:
         """Follow one piece; whether the statement can be gone on with."""
-        place = self.source.location(first, end)
         if kind == "open_text":
             remedy = "Text stands in single quotes, `'guest'`; a quote in it is doubled: `'it''s'`."
-            self.problems.add(NOT_CLOSED(place, what="A text", reason="does not end on this line", remedy=remedy))
+            self._unclosed(first, end, "A text", "does not end on this line", remedy)
             return False
         if actions:
             return True
@@ -240,14 +237,19 @@ class _Reading:
             open_at.append(first)
         elif kind == "closing" and not open_at:
             remedy = "Take it out, or write `(` where it should begin."
-            self.problems.add(NOT_CLOSED(place, what="This parenthesis", reason="closes nothing", remedy=remedy))
+            self._unclosed(first, end, "This parenthesis", "closes nothing", remedy)
             return False
         elif kind == "closing":
             open_at.pop()
         if len(open_at) > DEEPEST:
+            place = self.source.location(first, end)
             remedy = "Split the conditions into several lines: a line break is an `and`."
             self.problems.add(POLICY_TOO_LARGE(place, what="levels of parentheses", limit=DEEPEST, remedy=remedy))
         return len(open_at) <= DEEPEST
+
+    def _unclosed(self, first: int, end: int, what: str, reason: str, remedy: str) -> None:
+        place = self.source.location(first, end)
+        self.problems.add(NOT_CLOSED(place, what=what, reason=reason, remedy=remedy))
 
     def _opens(self, line: _Line) -> bool:
         """Whether a section, or another policy, begins on this line."""
