@@ -2,23 +2,20 @@
 
 Equal to :func:`situ.expr.emit_python.compile_test` in every row: where the condition is null or fails it does not hold.
 Numbers are computed by the same operations in the same order, so they are equal to the last bit; what numpy computes
-otherwise than Python, or not at all, runs row by row as generated Python, once for each different text where it depends
-on one column of texts. :data:`situ.expr.vector_functions.VECTOR_FUNCTIONS` says which functions are computed here.
+otherwise than Python, or not at all, runs row by row (:mod:`situ.expr.by_rows`). Which functions are computed here says
+:data:`situ.expr.vector_functions.VECTOR_FUNCTIONS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from situ.expr.emit_python import Emitter
+from situ.expr.by_rows import Step, by_rows, outer_reads, row_function
 from situ.expr.overload import Overflow
-from situ.expr.runtime import FAILURES
+from situ.expr.text_tests import MIRRORED, compared_texts, in_texts, text_test
 from situ.expr.tree import (
     And,
     Apply,
@@ -36,16 +33,15 @@ from situ.expr.tree import (
     Not,
     Or,
     Read,
-    children,
     fails_as_argument,
-    rebuild,
 )
-from situ.expr.vector_functions import TEXT_TESTS, VECTOR_FUNCTIONS, geo_compared, in_polygons
+from situ.expr.vector_functions import VECTOR_FUNCTIONS, geo_compared, in_polygons
 from situ.expr.vectors import (
     FAILED,
     Array,
     Batch,
     Bools,
+    Chosen,
     Columns,
     Frame,
     Key,
@@ -56,9 +52,7 @@ from situ.expr.vectors import (
     is_text,
     vector_of,
 )
-from situ.types.model import DOUBLE, INT, LONG, STRING, Type, plain
-
-Step = Callable[[Frame], Vector]
+from situ.types.model import DOUBLE, INT, LONG, Type, plain
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": np.equal,
@@ -68,15 +62,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-_OF_TEXTS: dict[str, str] = {
-    "=": "equal",
-    "<>": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _FEW = 16
 
 
@@ -122,20 +107,6 @@ def compile_vector(node: Node) -> Step:
     return _compile(node)
 
 
-def outer_reads(node: Node, bound: frozenset[str] = frozenset()) -> Iterator[Read]:
-    """What an expression reads of its variables; not what it reads of elements of lists."""
-    if isinstance(node, Read):
-        if node.variable not in bound:
-            yield node
-        return
-    if isinstance(node, ForEach):
-        yield from outer_reads(node.list, bound)
-        yield from outer_reads(node.body, bound | {node.variable})
-        return
-    for part in children(node):
-        yield from outer_reads(part, bound)
-
-
 # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -167,7 +138,7 @@ def _compile(node: Node) -> Step:
         case Coalesce():
             return _coalesce(node)
         case MakeStruct() | Field() | ForEach():
-            return _by_rows(node)
+            return by_rows(node)
 
 
 def _literal(node: Literal) -> Step:
@@ -217,13 +188,13 @@ def _strict(vectors: Iterable[Vector], values: Array, failing: Array | None = No
 
 
 def _apply(node: Apply) -> Step:
-    if (text_test := _text_test(node)) is not None:
-        return text_test
+    if (texts := text_test(node)) is not None:
+        return texts
     if node.overload.name == "in_polygon" and (polygons := _polygons(node)) is not None:
         return polygons
     function = VECTOR_FUNCTIONS.get(node.overload)
     if function is None:
-        return _by_rows(node)
+        return by_rows(node)
     constants = node.overload.constants
     args = [
         _within(arg, node.overload.tolerance(place)) for place, arg in enumerate(node.args) if place not in constants
@@ -240,7 +211,7 @@ def _apply(node: Apply) -> Step:
 
 def _coerce(node: Coerce) -> Step:
     if plain(node.type) not in (INT, LONG, DOUBLE) or plain(node.arg.type) not in (INT, LONG, DOUBLE):
-        return _by_rows(node)
+        return by_rows(node)
     arg, scale, offset = _compile(node.arg), node.scale, node.offset
     if plain(node.type) != DOUBLE:
         return arg
@@ -258,10 +229,10 @@ def _coerce(node: Coerce) -> Step:
 
 
 def _compare(node: Compare) -> Step:
-    if (texts := _compared_texts(node)) is not None:
+    if (texts := compared_texts(node)) is not None:
         return texts
     left, right, compare = _known(node.left), _known(node.right), _COMPARISONS[node.op]
-    for side, other, op in ((node.left, node.right, node.op), (node.right, node.left, _MIRRORED[node.op])):
+    for side, other, op in ((node.left, node.right, node.op), (node.right, node.left, MIRRORED[node.op])):
         if isinstance(side, Apply) and side.overload.name == "geo_distance":
             return _compared_geo(side, _known(other), op)
     if dtype_of(node.left.type) is np.object_:
@@ -285,43 +256,6 @@ def _compared_objects(a: Vector, b: Vector, compare: Callable[[Any, Any], Any]) 
     return _strict((a, b), values)
 
 
-def _compared_texts(node: Compare) -> Step | None:
-    """A column of texts against a constant, in Arrow: UTF-8 has the order of code points."""
-    for side, other, op in ((node.left, node.right, node.op), (node.right, node.left, _MIRRORED[node.op])):
-        if _is_text_column(side) and isinstance(other, Literal) and other.value is not None:
-            assert isinstance(side, Read)
-            return _on_texts(side, getattr(pc, _OF_TEXTS[op]), pa.scalar(other.value, pa.string()))
-    return None
-
-
-def _is_text_column(node: Node) -> bool:
-    return isinstance(node, Read) and plain(node.type) == STRING
-
-
-def _on_texts(read: Read, test: Callable[..., pa.Array], *args: Any, **options: Any) -> Step:
-    key, type = (read.variable, read.path), read.type
-
-    def run(frame: Frame) -> Vector:
-        array = frame.batch(key).array(key)
-        if pa.types.is_null(array.type):
-            return frame.vector(key, type)._replace(values=frame.laid(key, np.zeros(len(array), np.bool_)))
-        found = test(array, *args, **options)
-        null = frame.laid(key, array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
-        return Vector(frame.laid(key, found.fill_null(False).to_numpy(zero_copy_only=False)), null)
-
-    return run
-
-
-def _text_test(node: Apply) -> Step | None:
-    test = TEXT_TESTS.get(node.overload)
-    if test is None or not _is_text_column(node.args[0]) or not isinstance(node.args[1], Literal):
-        return None
-    if node.args[1].value is None:
-        return None
-    assert isinstance(node.args[0], Read)
-    return _on_texts(node.args[0], test, pattern=node.args[1].value)
-
-
 def _compared_geo(distance: Apply, other: Step, op: str) -> Step:
     args = [_finite(arg) for arg in distance.args]
 
@@ -336,9 +270,8 @@ def _compared_geo(distance: Apply, other: Step, op: str) -> Step:
 
 
 def _in(node: In) -> Step:
-    if _is_text_column(node.item):
-        assert isinstance(node.item, Read)
-        return _on_texts(node.item, pc.is_in, value_set=pa.array(node.values, pa.string()))
+    if (texts := in_texts(node)) is not None:
+        return texts
     item, type = _known(node.item), plain(node.item.type)
     options = [as_number(value, type) for value in node.values]
     if dtype_of(type) is np.object_:
@@ -410,13 +343,15 @@ def _choice(arms: list[tuple[Step, Step]], otherwise: Step, type: Type) -> Step:
     """The first of these that is true; what fails before fails the whole, what is not chosen does not count."""
 
     def run(frame: Frame) -> Vector:
-        made = _Made(frame.shape, type)
+        made = Chosen(frame.shape, type)
         for condition, result in arms:
             found = condition(frame)
             if found.failed is not None:
                 made.fail(found.failed)
-            made.take(found.holds, result, frame)
-        made.take(np.ones((), np.bool_), otherwise, frame)
+            if (made.open & found.holds).any():
+                made.put(found.holds, result(frame))
+        if made.open.any():
+            made.put(np.ones((), np.bool_), otherwise(frame))
         return made.vector()
 
     return run
@@ -426,7 +361,7 @@ def _coalesce(node: Coalesce) -> Step:
     args = [_finite(arg) for arg in node.args]
 
     def run(frame: Frame) -> Vector:
-        made = _Made(frame.shape, node.type)
+        made = Chosen(frame.shape, node.type)
         for arg in args:
             found = arg(frame)
             present = np.ones((), np.bool_) if found.null is None else ~found.null
@@ -438,113 +373,6 @@ def _coalesce(node: Coalesce) -> Step:
     return run
 
 
-class _Made:
-    """A vector that is put together, each row by the first that has something for it."""
-
-    def __init__(self, shape: tuple[int, ...], type: Type) -> None:
-        self.open = np.ones(shape, np.bool_)
-        self._values = np.zeros(shape, dtype_of(type))
-        self._null = np.zeros(shape, np.bool_)
-        self._failed = np.zeros(shape, np.bool_)
-
-    def fail(self, where: Bools) -> None:
-        failing = self.open & where
-        self._failed |= failing
-        self.open &= ~failing
-
-    def take(self, where: Bools, step: Step, frame: Frame) -> None:
-        if (self.open & where).any():
-            self.put(where, step(frame))
-
-    def put(self, where: Bools, found: Vector) -> None:
-        chosen = self.open & where
-        np.copyto(self._values, found.values, where=chosen)
-        if found.null is not None:
-            self._null |= chosen & found.null
-        if found.failed is not None:
-            self._failed |= chosen & found.failed
-        self.open &= ~chosen
-
-    def vector(self, null: Bools | None = None) -> Vector:
-        absent = self._null if null is None else self._null | null
-        return Vector(self._values, absent if absent.any() else None, self._failed if self._failed.any() else None)
-
-
-# ── what numpy does not do ────────────────────────────────────────────────────────────────────────
-
-
-def _by_rows(node: Node) -> Step:
-    """Generated Python over single rows; over the different texts, if it depends on one column of them."""
-    reads = {(read.variable, read.path): read for read in outer_reads(node)}
-    run = _row_function(node, reads)
-    if not reads:
-        constant: list[Vector] = []
-
-        def once(frame: Frame) -> Vector:
-            if not constant:
-                constant.append(_scalar(vector_of([run()], node.type)))
-            return constant[0]
-
-        return once
-    keys = list(reads)
-    if len(keys) == 1 and is_text(reads[keys[0]].type):
-        key, type = keys[0], reads[keys[0]].type
-
-        def on_texts(frame: Frame) -> Vector:
-            codes, values = frame.batch(key).coded(key, type)
-            found = vector_of([run(value) for value in values], node.type)
-            return Vector(*(None if part is None else frame.laid(key, part[codes]) for part in found))  # type: ignore[arg-type]  # values are always there
-
-        return on_texts
-
-    def on_rows(frame: Frame) -> Vector:
-        columns = [frame.laid(key, frame.batch(key).objects(key, reads[key].type)) for key in keys]
-        shaped = np.broadcast_arrays(*columns)
-        found = vector_of([run(*row) for row in zip(*(each.ravel() for each in shaped), strict=True)], node.type)
-        shape = shaped[0].shape
-        return Vector(*(None if part is None else part.reshape(shape) for part in found))  # type: ignore[arg-type]
-
-    return on_rows
-
-
-def _scalar(vector: Vector) -> Vector:
-    return Vector(*(None if part is None else part.reshape(()) for part in vector))  # type: ignore[arg-type]
-
-
-def _row_function(node: Node, reads: dict[Key, Read]) -> Callable[..., Any]:
-    """A function of the values of these reads that gives the outcome, :data:`FAILED` where it fails."""
-    names = {key: f"c{place}" for place, key in enumerate(reads)}
-    emitter = Emitter(tuple(names.values()))
-    call = emitter.function(emitter.value(_over_parameters(node, names))).call
-    if not (node.can_fail or reads):
-        return call
-
-    def run(*values: Any) -> Any:
-        try:
-            return call(*values)
-        except FAILURES:
-            return FAILED
-
-    return run
-
-
-def _over_parameters(node: Node, names: dict[Key, str], bound: frozenset[str] = frozenset()) -> Node:
-    """The node with each read replaced by a parameter, which may be null."""
-    if isinstance(node, Read):
-        if node.variable in bound:
-            return node
-        name = names[node.variable, node.path]
-        return replace(node, variable=name, path=(), optional=(True,))
-    if isinstance(node, ForEach):
-        inner = bound | {node.variable}
-        return replace(
-            node,
-            list=_over_parameters(node.list, names, bound),
-            body=_over_parameters(node.body, names, inner),
-        )
-    return rebuild(node, lambda part: _over_parameters(part, names, bound))
-
-
 def _polygons(node: Apply) -> Step | None:
     """``in_polygon`` where the corners are one column, or constant: each different polygon is read once."""
     x, y = (_finite(arg) for arg in node.args[:2])
@@ -552,7 +380,7 @@ def _polygons(node: Apply) -> Step | None:
     reads = {(read.variable, read.path): read for read in outer_reads(corners)}
     if len(reads) > 1 or any(not is_text(read.type) for read in reads.values()):
         return None
-    run = _row_function(corners, reads)
+    run = row_function(corners, reads)
 
     def on_polygons(frame: Frame) -> Vector:
         if reads:

@@ -58,6 +58,34 @@ class Vector(NamedTuple):
         return result
 
 
+class Chosen:
+    """A vector that is put together, each row by the first that has something for it."""
+
+    def __init__(self, shape: tuple[int, ...], type: Type) -> None:
+        self.open = np.ones(shape, np.bool_)
+        self._values = np.zeros(shape, dtype_of(type))
+        self._null = np.zeros(shape, np.bool_)
+        self._failed = np.zeros(shape, np.bool_)
+
+    def fail(self, where: Bools) -> None:
+        failing = self.open & where
+        self._failed |= failing
+        self.open &= ~failing
+
+    def put(self, where: Bools, found: Vector) -> None:
+        chosen = self.open & where
+        np.copyto(self._values, found.values, where=chosen)
+        if found.null is not None:
+            self._null |= chosen & found.null
+        if found.failed is not None:
+            self._failed |= chosen & found.failed
+        self.open &= ~chosen
+
+    def vector(self, null: Bools | None = None) -> Vector:
+        absent = self._null if null is None else self._null | null
+        return Vector(self._values, absent if absent.any() else None, self._failed if self._failed.any() else None)
+
+
 class _Failed:
     """Stands in a list of outcomes where there is none."""
 

@@ -7,32 +7,17 @@ constraints share one join, whose pairs are then sorted out.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from situ.catalogue import TEST_FAILED, UNKNOWN_IDENTITIES
-from situ.errors import Problem
-from situ.expr.columns import values_of
-from situ.expr.emit_numpy import Mask, compile_mask, outer_reads
-from situ.expr.print import print_expression
 from situ.expr.tree import Node
-from situ.expr.vectors import Array, Batch, Bools, Key, RowsOf
-from situ.situation.indexes import Index
-from situ.situation.known import IDENTITY, Knowledge, Known, unknown_batch
+from situ.situation.known import Knowledge
+from situ.situation.leaf_groups import Constraints, Failure, Group, Seen, Unknown, group_of
 from situ.situation.leaves import Leaf, Scalar
 from situ.situation.ontology import Ontology
-from situ.situation.pairing import Pairing
-from situ.situation.policy import IT, LEFT, RIGHT
-from situ.situation.rows import BASE, column_name, concat, row_schema
-from situ.types.model import Type
-
-_IDENTITY, _PUSH = BASE.get_field_index("identity"), BASE.get_field_index("push")
-_LONGEST_SAMPLE = 200
+from situ.situation.rows import concat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,34 +31,6 @@ class Observed:
     concept: str
     attribute: str
     rows: pa.RecordBatch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """Observations of identities that no source knows, and one of these."""
-
-    push: str
-    concept: str
-    count: int
-    sample: str
-
-    @property
-    def problem(self) -> Problem:
-        return UNKNOWN_IDENTITIES(push=self.push, concept=self.concept, count=self.count, sample=self.sample)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A test that failed, on how many pairs of observation and instance, and the values of one."""
-
-    test: str
-    count: int
-    sample: Mapping[str, Any]
-
-    @property
-    def problem(self) -> Problem:
-        shown = ", ".join(f"{name} = {value!r}" for name, value in self.sample.items())
-        return TEST_FAILED(test=self.test, count=self.count, sample=shown[:_LONGEST_SAMPLE])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +48,11 @@ class Enrichment:
     def __init__(self, leaves: Iterable[Leaf], ontology: Ontology) -> None:
         self.leaves = tuple(dict.fromkeys(leaves))
         self._ontology = ontology
-        self._constraints = _Constraints()
+        constraints = Constraints()
         groups: dict[tuple[str, str, Node | None, str, str], list[Leaf]] = {}
         for leaf in self.leaves:
             groups.setdefault((leaf.concept, leaf.attribute, leaf.test, leaf.observed, leaf.other), []).append(leaf)
-        self._groups = [_group(members, self._constraints) for members in groups.values()]
+        self._groups = [group_of(members, constraints) for members in groups.values()]
 
     def scalars(self, concept: str, attribute: str) -> tuple[Scalar, ...]:
         """What is looked at of an attribute that events bring: the columns that observations of it must have."""
@@ -118,7 +75,7 @@ class Enrichment:
         for each in observed:
             if not each.rows.num_rows:
                 continue
-            seen = _Seen(each, self.scalars(each.concept, each.attribute), knowledge)
+            seen = Seen(each.rows, self.scalars(each.concept, each.attribute), knowledge)
             for group in self._of(each.concept, each.attribute):
                 for leaf, rows in group.rows(seen):
                     if rows.num_rows:
@@ -131,242 +88,8 @@ class Enrichment:
             failures=tuple(failures),
         )
 
-    def _of(self, concept: str, attribute: str) -> Iterator[_Group]:
+    def _of(self, concept: str, attribute: str) -> Iterator[Group]:
         for group in self._groups:
             declared = self._ontology.concepts[group.concept]
             if group.attribute == attribute and concept in (declared.members or (declared.name,)):
                 yield group
-
-
-class _Seen:
-    """One batch of observations, and where its identities are among what is known."""
-
-    def __init__(self, observed: Observed, scalars: Sequence[Scalar], knowledge: Knowledge) -> None:
-        self.knowledge = knowledge
-        values = observed.rows.columns[len(BASE) :]
-        self._values = {scalar.path: array for scalar, array in zip(scalars, values, strict=True)}
-        self.rows = observed.rows
-        self.count = observed.rows.num_rows
-        self.identities = observed.rows.column(_IDENTITY)
-        self._base = pa.RecordBatch.from_arrays(observed.rows.columns[: len(BASE)], schema=BASE)
-        self._places: dict[str, Array] = {}
-        self.failures: list[Failure] = []
-
-    def places(self, concept: str) -> Array:
-        """The row of each observed instance among those of a concept; one behind the last if it is not known."""
-        found = self._places.get(concept)
-        if found is None:
-            found = self._places[concept] = self.knowledge.of(concept).places(self.identities)
-        return found
-
-    def batch(self, group: _Group) -> Batch:
-        """What tests see of the observed instances: what is known of them, and what the events say."""
-        return Batch({key: self.column(group, key[1], type) for key, type in group.observed_reads.items()}, self.count)
-
-    def column(self, group: _Group, path: tuple[str, ...], type: Type) -> pa.Array:
-        if path[0] == group.attribute:
-            return self._values[path]
-        if path == IDENTITY:
-            return self.identities
-        places, known = self.places(group.concept), self.knowledge.of(group.concept)
-        return known.column(path, type).take(pa.array(places, mask=places == len(known)))
-
-    def taken(self, places: Array | None) -> pa.RecordBatch:
-        """Who and when of these observations; None: of all."""
-        return self._base if places is None else self._base.take(pa.array(places))
-
-    def unknown(self) -> Iterator[Unknown]:
-        for concept, places in self._places.items():
-            known = self.knowledge.of(concept)
-            if not self.knowledge.has(concept):
-                continue
-            absent = np.flatnonzero(places == len(known))
-            if len(absent):
-                first = int(absent[0])
-                push, sample = self.rows.column(_PUSH)[first].as_py(), self.identities[first].as_py()
-                yield Unknown(push=push, concept=concept, count=len(absent), sample=sample)
-
-
-class _Constraints:
-    """Constraints of aliases: each compiled once, and evaluated once for all instances of a concept."""
-
-    def __init__(self) -> None:
-        self._masks: dict[Node, Mask] = {}
-        self._held: dict[tuple[str, Node], tuple[Known, Bools]] = {}
-
-    def instances(self, concept: str, constraint: Node | None, known: Known) -> Bools | None:
-        """Which of all instances satisfy a constraint; None: all do."""
-        if constraint is None:
-            return None
-        held = self._held.get((concept, constraint))
-        if held is None or held[0] is not known:
-            held = self._held[concept, constraint] = (known, known.holds(self._mask(constraint)))
-        return held[1]
-
-    def observations(self, leaf: Leaf, seen: _Seen) -> Bools | None:
-        """Of which observations the instance satisfies the constraint; None: of all."""
-        known = seen.knowledge.of(leaf.concept)
-        places = seen.places(leaf.concept)
-        satisfied = self.instances(leaf.concept, leaf.constraint, known)
-        if satisfied is None or leaf.constraint is None:
-            return None
-        found: Bools = np.append(satisfied, False)[places]
-        absent = np.flatnonzero(places == len(known))
-        if len(absent):
-            mask = self._mask(leaf.constraint)
-            batch = unknown_batch(IT, mask.reads, seen.identities.take(pa.array(absent)))
-            found[absent] = mask.of(mask.frame(batch)).holds
-        return found
-
-    def _mask(self, constraint: Node) -> Mask:
-        if constraint not in self._masks:
-            self._masks[constraint] = compile_mask(constraint)
-        return self._masks[constraint]
-
-
-class _Group(ABC):
-    """Leaves that differ in nothing but constraints and in what their rows carry."""
-
-    def __init__(self, leaves: list[Leaf], constraints: _Constraints) -> None:
-        first = leaves[0]
-        self.leaves, self.constraints = leaves, constraints
-        self.concept, self.attribute, self.variable = first.concept, first.attribute, first.observed
-        self.test = first.test
-        scalars = {scalar.path: scalar for leaf in leaves for scalar in leaf.scalars}
-        if first.test is not None:
-            read = (each for each in outer_reads(first.test) if each.variable == first.observed)
-            scalars = {each.path: Scalar(path=each.path, type=each.type) for each in read}
-        self.reads = tuple(scalars.values())
-
-    @property
-    def observed_reads(self) -> dict[Key, Type]:
-        return {(self.variable, scalar.path): scalar.type for scalar in self.reads}
-
-    @abstractmethod
-    def rows(self, seen: _Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        """The rows of each leaf."""
-
-    def failed(self, reads: Mapping[Key, Type], batches: Mapping[str, tuple[Batch, int]], count: int) -> Failure:
-        """What failed, with the values in these rows of these batches."""
-        assert self.test is not None
-        sample = {}
-        for (variable, path), type in reads.items():
-            batch, place = batches[variable]
-            sample[column_name((variable, *path))] = values_of(batch.array((variable, path)).slice(place, 1), type)[0]
-        return Failure(test=print_expression(self.test), count=count, sample=sample)
-
-
-class _Observations(_Group):
-    """Without a test: whatever is observed of instances that satisfy the constraint."""
-
-    def rows(self, seen: _Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        for leaf in self.leaves:
-            chosen = self.constraints.observations(leaf, seen)
-            places = None if chosen is None or chosen.all() else np.flatnonzero(chosen)
-            base = seen.taken(places)
-            columns = [seen.column(self, scalar.path, scalar.type) for scalar in leaf.scalars]
-            if places is not None:
-                columns = [each.take(pa.array(places)) for each in columns]
-            yield leaf, pa.RecordBatch.from_arrays([*base.columns, *columns], schema=row_schema(leaf))
-
-
-class _Unary(_Group):
-    """A test of the observed instance alone."""
-
-    def __init__(self, leaves: list[Leaf], constraints: _Constraints) -> None:
-        super().__init__(leaves, constraints)
-        assert self.test is not None
-        self._mask = compile_mask(self.test)
-
-    def rows(self, seen: _Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        batch = seen.batch(self)
-        outcome = self._mask.of(self._mask.frame(batch))
-        wanted: Bools | None = None
-        for leaf in self.leaves:
-            chosen = self.constraints.observations(leaf, seen)
-            holds = outcome.holds if chosen is None else outcome.holds & chosen
-            wanted = _or(wanted, chosen, seen.count)
-            base = seen.taken(np.flatnonzero(holds))
-            yield leaf, pa.RecordBatch.from_arrays(base.columns, schema=row_schema(leaf))
-        if outcome.failed is not None and wanted is not None:
-            failed = np.flatnonzero(outcome.failed & wanted)
-            if len(failed):
-                batches = {self.variable: (batch, int(failed[0]))}
-                seen.failures.append(self.failed(self._mask.reads, batches, len(failed)))
-
-
-def _or(one: Bools | None, other: Bools | None, count: int) -> Bools:
-    everything = np.ones(count, np.bool_) if other is None else other
-    return everything if one is None else one | everything
-
-
-class _Binary(_Group):
-    """A test of the observed instance and another one."""
-
-    def __init__(self, leaves: list[Leaf], constraints: _Constraints) -> None:
-        super().__init__(leaves, constraints)
-        assert self.test is not None
-        self.other = leaves[0].other
-        self._unobserved = RIGHT if self.variable == LEFT else LEFT
-        self._pairing = Pairing(self.test, self.variable, self._unobserved)
-        self._others: _Others | None = None
-
-    def rows(self, seen: _Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        others = self._of_others(seen.knowledge.of(self.other))
-        chosen = [self.constraints.observations(leaf, seen) for leaf in self.leaves]
-        wanted: Bools | None = None
-        for each in chosen:
-            wanted = _or(wanted, each, seen.count)
-        assert wanted is not None
-        places = np.flatnonzero(wanted)
-        if not len(places) or not len(others.places):
-            return
-        batch = seen.batch(self)
-        some = batch if len(places) == seen.count else RowsOf(batch, places)
-        pairs = self._pairing.pairs(some, others.batch, others.index)
-        if pairs.failed is not None:
-            batches = {self.variable: (some, pairs.failed[0]), self._unobserved: (others.batch, pairs.failed[1])}
-            seen.failures.append(self.failed(self._pairing.mask.reads, batches, pairs.failures))
-        rows, partners = places[pairs.rows], others.places[pairs.others]
-        for leaf, mask, satisfied in zip(self.leaves, chosen, others.satisfied, strict=True):
-            if len(self.leaves) == 1:
-                mine, theirs = rows, partners
-            else:
-                keep = np.ones(len(rows), np.bool_) if mask is None else mask[rows]
-                if satisfied is not None:
-                    keep = keep & satisfied[partners]
-                mine, theirs = rows[keep], partners[keep]
-            base = seen.taken(mine)
-            other = others.known.identities.take(pa.array(theirs))
-            yield leaf, pa.RecordBatch.from_arrays([*base.columns, other], schema=row_schema(leaf))
-
-    def _of_others(self, known: Known) -> _Others:
-        if self._others is None or self._others.known is not known:
-            satisfied = [self.constraints.instances(self.other, leaf.other_constraint, known) for leaf in self.leaves]
-            wanted: Bools | None = None
-            for each in satisfied:
-                wanted = _or(wanted, each, len(known))
-            assert wanted is not None
-            places = np.flatnonzero(wanted)
-            whole = known.batch(self._unobserved, self._pairing.mask.reads)
-            batch = whole if len(places) == len(known) else RowsOf(whole, places)
-            index = self._pairing.index(batch)
-            self._others = _Others(known=known, satisfied=satisfied, places=places, batch=batch, index=index)
-        return self._others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Others:
-    """The instances that observations are joined to: those that some leaf's constraint lets through."""
-
-    known: Known
-    satisfied: list[Bools | None]
-    places: Array
-    batch: Batch
-    index: Index | None = field(repr=False)
-
-
-def _group(leaves: list[Leaf], constraints: _Constraints) -> _Group:
-    if leaves[0].test is None:
-        return _Observations(leaves, constraints)
-    return _Binary(leaves, constraints) if leaves[0].other else _Unary(leaves, constraints)

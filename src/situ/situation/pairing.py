@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from situ.expr.emit_numpy import Mask, Step, compile_mask, compile_vector, outer_reads
+from situ.expr.by_rows import Step, outer_reads
+from situ.expr.emit_numpy import Mask, compile_mask, compile_vector
 from situ.expr.functions.table import overloads
 from situ.expr.tree import And, Apply, Compare, Node, Read
 from situ.expr.vectors import Array, Batch, Bools, Frame, Key, RowsOf, Vector, dtype_of, either
