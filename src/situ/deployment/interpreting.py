@@ -28,7 +28,7 @@ from situ.deployment.memory import Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
-from situ.deployment.wording import Worded, Wording, together
+from situ.deployment.wording import FEW, Worded, Wording, together
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
 from situ.event.lines import encode_row
@@ -88,6 +88,7 @@ class Interpretation:
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
     _decisions: dict[tuple[str, tuple[str, ...], str, str], Decision | None] = field(default_factory=dict)
     _kept: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _textless: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployment: Deployment, previous: Interpretation | None = None) -> Interpretation:
@@ -202,16 +203,15 @@ class Interpretation:
         if not rows or rows[0].context == ROOT:
             return rows
         with foreseen_in(self, [rows]):
-            return self._all_into_root(rows)
-
-    def _all_into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
-        good = [row for row in rows if isinstance(row, Row)]
-        by_type = together(good, [row.type for row in good])
-        left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
-        if not left:
-            return rows
-        ways: dict[str, tuple[Converter, str, bool]] = {}
-        return [self._into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
+            ways: dict[str, tuple[Converter, str, bool]] = {}
+            if len(rows) < FEW:
+                return [self._into_root(row, ways) if isinstance(row, Row) else row for row in rows]
+            good = [row for row in rows if isinstance(row, Row)]
+            by_type = together(good, [row.type for row in good])
+            left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
+            if not left:
+                return rows
+            return [self._into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
 
     def _structs_into_root(self, rows: list[Row]) -> Iterable[Row]:
         """Convert these events, which are of one type, as the structs that they are; those that cannot be are left."""
@@ -227,7 +227,7 @@ class Interpretation:
             values = plan.many(_NOTHING, fit)
             texts = [_encode(value) for value in values]
         except FAILURES:
-            return rows  # slowly: all that is wrong is said
+            return rows  # one by one
         if self._keeps(context, type):
             for row in fit:
                 row.sent = (type, row.data)
@@ -238,13 +238,15 @@ class Interpretation:
 
     def _needs_no_text(self, context: str, type: str) -> bool:
         """Whether events go into root as the structs that they were read into."""
-        way = self.converter(context, Direction.IN, type)
-        return way is not None and not way.is_identity and way.structs is not None and not self._keeps(context, type)
+        key = (context, type)
+        if key not in self._textless:
+            way = self.converter(context, Direction.IN, type)
+            converted = way is not None and not way.is_identity and way.structs is not None
+            self._textless[key] = converted and not self._keeps(context, type)
+        return self._textless[key]
 
     def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
         """``ways`` are those that events of this message took so far, by type."""
-        if not row.data:
-            row.data = _encode(row.value)
         found = ways.get(row.type)
         if found is None:
             way = self.converter(row.context, Direction.IN, row.type)
@@ -259,7 +261,15 @@ class Interpretation:
             row.sent = (row.type, row.data)
         if way.is_identity:
             return row
-        row.value = None
+        plan = way.structs
+        if plan is not None and row.value.__class__ is plan.takes:
+            try:
+                value = plan.call(_NOTHING, row.value)
+                row.data, row.type, row.value = _encode(value), target, value
+                return row
+            except FAILURES:
+                pass  # slowly: all that is wrong is said
+        row.data, row.value = row.data or _encode(row.value), None
         text = self._text(way, row)
         if isinstance(text, Bad):
             return text

@@ -26,6 +26,9 @@ from situ.subscription.model import Subscription
 from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 
+FEW = 8
+"""Events below this number are converted one by one: to see which belong together costs more than it saves."""
+
 _T = TypeVar("_T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _encode = msgspec.json.Encoder().encode
@@ -81,6 +84,8 @@ class Wording:
         """What is delivered; ``decide``: some filters had to wait."""
         if decide:
             routed = self._without_refused(routed, routing)
+        if len(routed.durable) + len(routed.live) < FEW:
+            return self._one_by_one(routed, routing)
         groups = {group: routing.groups[group].context for group in dict.fromkeys([each for _, each in routed.durable])}
         clients = {
             (client, names): tuple(_by_context(client, names, routing))
@@ -97,6 +102,9 @@ class Wording:
             for context, own in clients[client, names]
             if (line := self.line(index, context)) is not None
         ]
+        return self._worded(durable, live)
+
+    def _worded(self, durable: list[tuple[int, str, bytes]], live: list[tuple[int, str, str, bytes]]) -> Worded:
         return Worded(
             durable=durable,
             live=live,
@@ -112,6 +120,21 @@ class Wording:
             context: len(made) - self.originals[context] - waiting[context] for context, made in self._made.items()
         }
         return {context: number for context, number in numbers.items() if number}
+
+    def _one_by_one(self, routed: Routed, routing: Routing) -> Worded:
+        groups = routing.groups
+        durable = [
+            (index, group, line)
+            for index, group in routed.durable
+            if (line := self.line(index, groups[group].context)) is not None
+        ]
+        live = [
+            (index, client, own, line)
+            for index, client, names in routed.live
+            for context, own in _by_context(client, names, routing)
+            if (line := self.line(index, context)) is not None
+        ]
+        return self._worded(durable, live)
 
     def _make_all(
         self, routed: Routed, groups: Mapping[str, str], clients: Mapping[tuple[str, str], Iterable[tuple[str, str]]]
@@ -132,10 +155,14 @@ class Wording:
 
     def line(self, index: int, context: str) -> bytes | None:
         """None if the row cannot be put in these terms."""
-        found = self._found(context)
-        if context != ROOT and index not in found:
-            self._make(context, (index,))
-        return found[index]
+        if context == ROOT:
+            return self._lines[index]
+        made = self._made.get(context)
+        if made is None:
+            made = self._made[context] = {}
+        if index not in made:
+            made[index] = self._one(index, context)
+        return made[index]
 
     def _found(self, context: str) -> Sequence[bytes] | dict[int, bytes | None]:
         return self._lines if context == ROOT else self._made.setdefault(context, {})
@@ -150,7 +177,21 @@ class Wording:
                 self._from_structs(way, way.structs, some, context)
             for index in some:
                 if index not in made:
-                    made[index] = self._line(index, rows[index], context)
+                    made[index] = self._one(index, context)
+
+    def _one(self, index: int, context: str) -> bytes | None:
+        row = self._rows[index]
+        way = self._way(context, row.type)
+        plan = None if way is None else way.structs
+        if way is None or plan is None or row.value.__class__ is not plan.takes:
+            return self._line(index, row, context)
+        if row.sent is not None and self._interpretation.original(row, context) is not None:
+            return self._line(index, row, context)
+        try:
+            data = _encode(plan.call(_NOTHING, row.value))
+        except FAILURES:
+            return self._line(index, row, context)  # slowly: all that is wrong is said
+        return _reworded(self._lines[index], row, way.transformation.target.name, data)
 
     def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], context: str) -> None:
         """Put those of these rows, which are of one type, in other terms that can be as the structs that they have."""
@@ -164,7 +205,7 @@ class Wording:
         try:
             texts = [_encode(value) for value in plan.many(_NOTHING, [rows[index] for index in fit])]
         except FAILURES:
-            return  # slowly: all that is wrong is said
+            return  # one by one
         before, after, join = _typed(way.transformation.source.name), _typed(way.transformation.target.name), b"".join
         for index, text in zip(fit, texts, strict=True):
             # As in `_reworded`, which would have to be called for each.
