@@ -141,3 +141,28 @@ def test_wrong_usage(situ: Situ, building: Path) -> None:
     (building / "policies" / "unaccompanied-guest.test.yaml").unlink()
     ran = situ("test", cwd=building)
     assert (ran.code, ran.out) == (0, "There are no tests: put them beside policies, as policies/NAME.test.yaml.\n")
+
+
+def test_what_a_test_gives_can_be_explained(situ: Situ, building: Path) -> None:
+    [test] = situ("test", "--json", cwd=building).data["tests"]
+    id = test["lines"][0]["found"]["situation"]
+    ran = situ("explain", "detection", id[:8], "--test", "unaccompanied-guest", cwd=building)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(
+        f"unaccompanied-guest: A = g1, R = r1\n  detection {id}\n  activated at 0 s, settled at 5 s\n"
+    )
+    assert "    A is not within 5 m of B: nothing to the contrary" in ran.out
+    about = ("explain", "miss", "--policy", "unaccompanied-guest", "--test", "unaccompanied-guest", "--bind")
+    missed = situ(*about, "A=g2", "--at", "6s", "--json", cwd=building)
+    assert missed.code == 0
+    assert missed.data["failed"] == [
+        {
+            "clause": "A is not within 5 m of B or B is not inside R",
+            "refuted": ["A is not within 5 m of B", "B is not inside R"],
+            "lacks": [],
+        }
+    ]
+    assert situ(*about, "A=g1", "--at", "5s", cwd=building).code == 1  # it was detected
+    assert situ(*about, "A", "--at", "5s", cwd=building).code == 2
+    assert "S152" in situ(*about, "Q=g1", "--at", "5s", cwd=building).err
+    assert "S198" in situ("explain", "detection", "abc", "--test", "unaccompanied-guest", cwd=building).err

@@ -31,3 +31,21 @@ TEST_FILE_UNFIT = define(
     reason=str,
     remedy=str,
 )
+NO_DETECTION = define(
+    "S198",
+    "unknown detection",
+    "There is no detection or situation `{id}` {where}.",
+    "{remedy}",
+    id=str,
+    where=str,
+    remedy=str,
+)
+NOT_EXPLAINED = define(
+    "S199",
+    "detection that cannot be explained any more",
+    "How `{id}` came about cannot be told: {reason}.",
+    "{remedy}",
+    id=str,
+    reason=str,
+    remedy=str,
+)

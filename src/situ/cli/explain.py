@@ -8,6 +8,7 @@ import typer
 
 from situ.cli.exits import Exit, Stop
 from situ.cli.explain_contexts import explain_context, explain_transform
+from situ.cli.explain_matches import explain_detection, explain_miss
 from situ.cli.explain_policies import explain_policy
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
@@ -15,7 +16,7 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from situ.errors import Code
 
-app = group("explain", "Explain types, expressions, functions, subscriptions, events, contexts, policies and codes.")
+app = group("explain", "Explain types, expressions, functions, subscriptions, events, contexts, policies, detections and codes.")
 
 
 def _type_names(incomplete: str) -> list[str]:
@@ -234,6 +235,8 @@ def explain_event(
 app.command("context")(explain_context)
 app.command("transform")(explain_transform)
 app.command("policy")(explain_policy)
+app.command("detection")(explain_detection)
+app.command("miss")(explain_miss)
 
 
 @app.command("code")

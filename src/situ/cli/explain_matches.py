@@ -1,0 +1,220 @@
+"""``situ explain detection`` and ``situ explain miss``: why a policy detected something, or did not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.explain_policies import policy_completion
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from situ.cli.opened import Opened
+    from situ.cli.tested import Tested
+    from situ.situation.explain_match import WhyDetected, WhyMissed
+    from situ.situation.policy import Policy
+
+Test = Annotated[
+    str,
+    typer.Option(
+        "--test",
+        metavar="NAME|FILE",
+        help="Look at the events of this test instead of the log; nothing needs to run.",
+        show_default=False,
+    ),
+]
+
+
+def explain_detection(
+    context: typer.Context,
+    id: Annotated[
+        str, typer.Argument(metavar="ID", help="A detection or a situation; the beginning of its id will do.")
+    ],
+    test: Test = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain a detection: whom it is about, what its events said, and how each clause of the policy was met.
+
+    The events are those of the log, so the run is needed; tables and policies are taken as they are now.
+
+    \b
+    Examples:
+      situ explain detection 29d4751f
+      situ explain detection 29d4751f --test unaccompanied-guest
+    """
+    import asyncio
+
+    from situ.cli import explained_match as matches
+    from situ.cli.on_bus import bus_of
+    from situ.cli.opened import open_project
+    from situ.registry.snapshots import fetch_deployment
+    from situ.situation.tell_match import tell_detection
+
+    output = begin(context, json=as_json, quiet=quiet)
+    opened = open_project(project)
+
+    async def look() -> tuple[Policy, WhyDetected]:
+        async with bus_of(opened, "explain") as bus:
+            return await matches.detected_in_log(bus, opened, await fetch_deployment(bus), id)
+
+    policy, why = matches.detected_in_test(opened, _tested(opened, test), id) if test else asyncio.run(look())
+    lines = tell_detection(policy, why, _moments(test))
+    output.answer(lambda: _detection_as_json(why, lines), lambda: _shown(lines))
+    return Exit.DONE
+
+
+def explain_miss(
+    context: typer.Context,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="The policy.", autocompletion=policy_completion)
+    ],
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="TIME", help="Around when: an instant, 10 min ago; in a test also 5 s."),
+    ],
+    bind: Annotated[
+        list[str] | None,
+        typer.Option("--bind", metavar="ALIAS=ID", help="Whom it should have been about; may be repeated."),
+    ] = None,
+    test: Test = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain why a policy did not detect something: the nearest thing to it, and the clause that failed.
+
+    Ends with 1 if it was detected after all.
+
+    \b
+    Examples:
+      situ explain miss --policy unaccompanied-guest --bind A=g2 --at '10 min ago'
+      situ explain miss --policy unaccompanied-guest --bind A=g2 --at 5s --test unaccompanied-guest
+    """
+    import asyncio
+
+    from situ.cli import explained_match as matches
+    from situ.cli.on_bus import bus_of
+    from situ.cli.opened import open_project
+    from situ.registry.snapshots import fetch_deployment
+    from situ.situation.tell_match import tell_miss
+
+    output = begin(context, json=as_json, quiet=quiet)
+    bindings = _bindings(bind or [])
+    time = _time(at, in_test=bool(test))
+    opened = open_project(project)
+
+    async def look() -> tuple[Policy, WhyMissed]:
+        async with bus_of(opened, "explain") as bus:
+            deployment = await fetch_deployment(bus)
+            asked = matches.policy_of(deployment, policy)
+            return asked, await matches.missed_in_log(bus, opened, deployment, asked, bindings, time)
+
+    if test:
+        asked = matches.policy_of(opened.deployment, policy)
+        around = matches.around_test(opened, _tested(opened, test), asked)
+        why = matches.missed(around, bindings, time)
+    else:
+        asked, why = asyncio.run(look())
+    lines = tell_miss(asked, why, _moments(test))
+    output.answer(lambda: _miss_as_json(asked, why, lines), lambda: _shown(lines))
+    return Exit.NO if why.detected else Exit.DONE
+
+
+def _tested(opened: Opened, name: str) -> Tested:
+    from situ.cli.tested import find_tests, run_tests
+
+    [tested] = run_tests(opened, find_tests(opened, [name]), by_definition=True)
+    return tested
+
+
+def _bindings(written: list[str]) -> dict[str, str]:
+    found = {}
+    for each in written:
+        alias, equals, identity = each.partition("=")
+        if not equals or not alias:
+            raise typer.BadParameter(f"{each!r} is no ALIAS=ID", param_hint="'--bind'")
+        found[alias.strip()] = identity.strip()
+    return found
+
+
+def _time(text: str, *, in_test: bool) -> int:
+    from datetime import timedelta
+
+    from situ.cli.moments import read_duration, read_moment
+    from situ.event.instants import microseconds
+    from situ.situation.policy_test import START
+
+    if in_test and not text[:4].isdigit():
+        return START + read_duration(text, "--at") // timedelta(microseconds=1)
+    return microseconds(read_moment(text, "--at"))
+
+
+def _moments(test: str) -> Callable[[int], str]:
+    from situ.cli.show_test import moment
+    from situ.event.instants import print_instant
+
+    return moment if test else print_instant
+
+
+def _shown(lines: list[str]) -> Any:
+    from rich.text import Text
+
+    from situ.cli.output import visible
+
+    for line in lines:
+        text = Text(visible(line))
+        text.highlight_regex(r"^  met:", "green")
+        text.highlight_regex(r"^  not met:", "red")
+        yield text
+
+
+def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
+    from situ.event.instants import print_instant
+    from situ.situation.wording import clause_text, literal_text
+
+    found = why.detection
+    return {
+        "detection": found.id,
+        "policy": found.policy,
+        "bindings": dict(found.bindings),
+        "time": print_instant(found.time),
+        "activation": print_instant(found.activation),
+        "causes": [{"source": each.source, "id": each.id} for each in found.causes],
+        "clauses": [
+            {
+                "clause": clause_text(each.clause),
+                "by": None if each.literal is None else literal_text(each.literal),
+                "absent": [literal_text(absent.literal) for absent in each.absent],
+            }
+            for each in why.clauses
+        ],
+        "text": lines,
+    }
+
+
+def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[str, Any]:
+    from situ.event.instants import print_instant
+    from situ.situation.wording import clause_text, literal_text
+
+    return {
+        "policy": policy.name,
+        "bindings": dict(why.bindings),
+        "detected": [each.id for each in why.detected],
+        "nearest": dict(why.nearest),
+        "activation": None if why.activation is None else print_instant(why.activation),
+        "failed": [
+            {
+                "clause": clause_text(each.clause),
+                "refuted": [literal_text(literal) for literal, _ in each.refuted],
+                "lacks": [{"literal": literal_text(lack.literal), "why": lack.why.value} for lack in each.lacks],
+            }
+            for each in why.failed
+        ],
+        "text": lines,
+    }
