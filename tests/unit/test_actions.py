@@ -11,6 +11,7 @@ import pytest
 
 from situ.documents import parse_yaml, substitute
 from situ.errors import Problem, Problems, SituError, render
+from situ.expr.faults import Faults
 from situ.situation.actions import Actions
 from situ.situation.between import judge_policies
 from situ.situation.domain import Domain
@@ -173,6 +174,14 @@ def test_declared_twice() -> None:
     assert codes(problems.sorted()) == ["INT106"]
 
 
+def test_a_faulty_type_is_not_reported_again() -> None:
+    problems = Problems()
+    document = parse_yaml("actions: {a: {publish: Broken, data: {x: 1}}}", "actions.yaml")
+    faults = Faults(types=frozenset({"Broken"}))
+    assert load_actions([document], types(), problems, faults=faults).named == {}
+    assert codes(problems.sorted()) == []
+
+
 # ── in a policy ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,6 +237,14 @@ def test_what_is_built_in_needs_no_declaration() -> None:
         "delete policy x",
     )
     assert found(*lines) == ()
+
+
+def test_a_faulty_action_is_not_unknown() -> None:
+    known, problems = loaded("actions: {raise alarm: {publish: Alrm}}")
+    assert codes(problems) == ["S181"]
+    domain = replace(building(), actions=known)
+    assert domains.checked(GUEST, domain)[1] == ()
+    assert together(GUEST, within=domain) == []
 
 
 def with_action(text: str, *lines: str) -> Domain:

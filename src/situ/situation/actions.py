@@ -130,6 +130,8 @@ class Actions:
 
     named: Mapping[str, NamedAction] = field(default_factory=dict)
     opposed: frozenset[tuple[str, str]] = frozenset()
+    faulty: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of those that are declared, but wrong: whoever uses one is not told that there is none."""
 
     def oppose(self, one: str, other: str) -> bool:
         return (min(one, other), max(one, other)) in self.opposed

@@ -10,6 +10,7 @@ from situ.catalogue import ACTION_UNFIT
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.documents import Mapping as MappingNode
 from situ.errors import Location, Problems, SituError, nearest
+from situ.expr.faults import Faults
 from situ.situation.action_data import Declaring
 from situ.situation.actions import (
     LEVELS,
@@ -47,8 +48,8 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 class DeclaringStep:
     """Reads the steps of one action."""
 
-    def __init__(self, action: str, types: Types, problems: Problems) -> None:
-        self.action, self.types, self.problems = action, types, problems
+    def __init__(self, action: str, types: Types, problems: Problems, faults: Faults) -> None:
+        self.action, self.types, self.problems, self.faults = action, types, problems, faults
         self.read = Reader(problems)
 
     def step(self, node: Node) -> Step | None:
@@ -81,6 +82,8 @@ class DeclaringStep:
         if scalar is None:
             return None
         struct = self.types.event(scalar.text) if scalar.text in self.types.events else None
+        if struct is None and scalar.text in self.faults.types:
+            return None  # it is declared, but wrong, and that is said already
         if struct is None:
             similar = nearest(scalar.text, self.types.events, 1)
             remedy = f"Did you mean `{similar[0]}`?" if similar else "Declare it under `events:` in `types/*.yaml`."

@@ -16,6 +16,7 @@ from situ.catalogue import ACTION_UNFIT, BAD_NAME, DECLARED_TWICE, OPPOSED_UNFIT
 from situ.documents import Document, Fields, Node, Reader, Scalar, parse_json
 from situ.documents import Sequence as SequenceNode
 from situ.errors import Location, Problems, nearest
+from situ.expr.faults import NO_FAULTS, Faults
 from situ.situation.action_data import data_as_json
 from situ.situation.actions import (
     VERBS,
@@ -40,9 +41,11 @@ _RESERVED = ("policy", "concepts", "conditions", "actions", "concept", "conditio
 _LONGEST_NAME = 64
 
 
-def load_actions(documents: Iterable[Document], types: Types, problems: Problems) -> Actions:
+def load_actions(
+    documents: Iterable[Document], types: Types, problems: Problems, *, faults: Faults = NO_FAULTS
+) -> Actions:
     """Read and check what all these documents declare together; what is wrong is reported and left out."""
-    loading = _Loading(types, problems)
+    loading = _Loading(types, problems, faults)
     for document in documents:
         if document.root is not None and is_nothing(document.root):
             problems.extend(document.problems)
@@ -82,8 +85,8 @@ def actions_document(value: Mapping[str, Any], file: str) -> Document:
 
 
 class _Loading:
-    def __init__(self, types: Types, problems: Problems) -> None:
-        self.types, self.problems = types, problems
+    def __init__(self, types: Types, problems: Problems, faults: Faults) -> None:
+        self.types, self.problems, self.faults = types, problems, faults
         self.read = Reader(problems)
         self.named: dict[str, NamedAction] = {}
         self.faulty: set[str] = set()
@@ -101,6 +104,7 @@ class _Loading:
         return Actions(
             named=MappingProxyType({name: self.named[name] for name in sorted(self.named)}),
             opposed=frozenset(self._oppositions()),
+            faulty=frozenset(self.faulty),
         )
 
     # ── actions ───────────────────────────────────────────────────────────────────────────────────
@@ -114,7 +118,7 @@ class _Loading:
             self.problems.add(DECLARED_TWICE(key.location, what="The action", name=name, first=str(first)))
             return
         nodes = self.read.items(node) if isinstance(node, SequenceNode) else (node,)
-        steps = [DeclaringStep(name, self.types, self.problems).step(each) for each in nodes or ()]
+        steps = [DeclaringStep(name, self.types, self.problems, self.faults).step(each) for each in nodes or ()]
         if not steps:
             remedy = f"Write one of {', '.join(f'`{verb}`' for verb in VERBS)}."
             self.problems.add(ACTION_UNFIT(key.location, name=name, reason="does nothing", remedy=remedy))

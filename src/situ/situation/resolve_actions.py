@@ -79,6 +79,8 @@ def resolve_action(written: ActionText, actions: Actions, bound: Bound, types: T
     if name is None:
         _unknown(written, words, actions, problems)
         return Action(name=" ".join(words), location=written.location)
+    if name in actions.faulty:
+        return Action(name=name, location=written.location)
     count = len(name.split())
     action = Action(name=name, arguments=tuple(map(_plain, words[count:])), location=written.location)
     if _arguments_fit(action, actions, problems):
@@ -87,9 +89,11 @@ def resolve_action(written: ActionText, actions: Actions, bound: Bound, types: T
 
 
 def steps_of(action: Action, actions: Actions) -> tuple[Step, ...]:
-    """What is to be done for an action of a checked policy, in order."""
+    """What is to be done for an action of a policy, in order; nothing for one that is faulty or not known."""
     if (declared := actions.named.get(action.name)) is not None:
         return declared.steps
+    if action.name not in VERBS or not action.arguments:
+        return ()
     first, *rest = action.arguments
     said = text_template(" ".join(rest)) if rest else None
     match action.name:
@@ -105,14 +109,12 @@ def steps_of(action: Action, actions: Actions) -> tuple[Step, ...]:
             return (Log(text=text_template(" ".join(action.arguments))),)
         case "delete policy":
             return (DeletePolicy(policy=text_template(first)),)
-        case "suspend policy":
+        case _:
             return (SuspendPolicy(policy=text_template(first)),)
-        case other:
-            raise ValueError(f"no action: {other}")
 
 
 def _named(words: list[str], actions: Actions) -> str | None:
-    known = {name.lower(): name for name in (*VERBS, *actions.named)}
+    known = {name.lower(): name for name in (*VERBS, *actions.faulty, *actions.named)}
     for count in range(len(words), 0, -1):
         if (name := known.get(" ".join(words[:count]).lower())) is not None:
             return name
