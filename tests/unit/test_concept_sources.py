@@ -14,6 +14,7 @@ from situ.documents import parse_yaml
 from situ.errors import Problem, Problems
 from situ.situation.check_sources import check_sources, fed, provided
 from situ.situation.cover import cover, needed_of
+from situ.situation.load_actions import load_actions
 from situ.situation.ontology import End, Ontology
 from situ.sources import Push, Source, load_pushes, load_sources, make_table
 from situ.sources.load import pushes_from_json, sources_from_json
@@ -302,3 +303,12 @@ def test_policies_say_what_they_need() -> None:
     assert needed_of(policy(UNACCOMPANIED_GUEST, building())) == set(
         ends("person.status", "room.security", "room.area", "room.id")
     )
+
+
+def test_actions_say_what_they_need() -> None:
+    problems = Problems()
+    text = "actions: {raise alarm: {notify: desk, text: '{A.host} {A} {policy} {1}'}}"
+    actions = load_actions([parse_yaml(text, "actions.yaml")], TYPES, problems)
+    assert not list(problems)
+    written = policy(UNACCOMPANIED_GUEST, building())
+    assert needed_of(written, actions) - needed_of(written) == set(ends("person.host"))

@@ -24,7 +24,14 @@ from tests.registry_files import following, state_of
 
 FILES = {
     **MINIMAL,
-    "types/a.yaml": "events: {Sighting: {who: string, at: Point m}}\n",
+    "types/a.yaml": "events: {Sighting: {who: string, at: Point m}, Alarm: {text: string}}\n",
+    "actions.yaml": """
+        actions:
+          raise alarm: {publish: Alarm, data: {text: "{A.id} alone in {R.id}"}}
+          open window: {log: open}
+          close window: [{log: close}, {notify: desk}]
+        opposed: [[open window, close window]]
+        """,
     "ontology.yaml": """
         version: 1
         concepts:
@@ -60,7 +67,7 @@ FILES = {
           A is inside R
           A is not within 5 m of B or B is not inside R
         actions
-          log
+          raise alarm
         """,
     "policies/other.dpl": """
         policy two-together
@@ -70,7 +77,7 @@ FILES = {
         conditions
           distance(A, B) < 1 m
         actions
-          log
+          log two persons
         """,
     "policies/alone.test.yaml": "given: {}\n",
 }
@@ -148,7 +155,7 @@ class TestDeployment:
         assert Key("container", "person") in bodies
 
     def test_without_situations_nothing_is_said_of_them(self) -> None:
-        assert not {"ontology", "push", "policies"} & Deployment().as_json().keys()
+        assert not {"ontology", "push", "actions", "policies"} & Deployment().as_json().keys()
 
     def test_a_policy_that_does_not_fit_is_stopped(self, tmp_path: Path) -> None:
         body = deployed(tmp_path).as_json()
@@ -174,7 +181,12 @@ class TestDeployment:
         ]
         assert [(each.part, each.after) for each in difference(old, new)[0].details] == [("since", "date")]
         assert [str(each) for each in diff_folders(tmp_path / "new", tmp_path / "old", {})]
-        assert {str(each) for each in difference(None, old)} >= {"group known added", "relationship inside added"}
+        assert {str(each) for each in difference(None, old)} >= {
+            "group known added",
+            "relationship inside added",
+            "action raise alarm added",
+            "opposed close window and open window added",
+        }
 
 
 def state(deployment: Deployment) -> State:
@@ -216,7 +228,7 @@ class TestRegistry:
     @pytest.mark.parametrize(
         ("text", "code"),
         [
-            ("policy x\nconcepts\n persn A\nconditions\n A is inside A\nactions\n log\n", "S121"),
+            ("policy x\nconcepts\n persn A\nconditions\n A is inside A\nactions\n log that\n", "S121"),
             (FILES["policies/other.dpl"], "D110"),
         ],
     )
@@ -267,6 +279,19 @@ class TestRegistry:
         _, problems = propose_altered(start, Key("measure", "distance"), parse_yaml(text, "a.yaml"))
         assert codes(problems) == ["S204"]
         assert problems[0].cause is not None
+
+    def test_actions_come_and_go_and_policies_that_use_them_stop(self, tmp_path: Path) -> None:
+        start = state(deployed(tmp_path))
+        document = parse_yaml("actions: {call somebody: {notify: desk, text: Come here}}", "a.yaml")
+        after = following(start, propose_added(start, Key("action", "call somebody"), document)[0])
+        assert set(after.deployment.actions.named) == {"call somebody", "close window", "open window", "raise alarm"}
+        assert after.deployment.actions.opposed
+        text = FILES["policies/other.dpl"].replace("two-together", "close").replace("log two persons", "call somebody")
+        added, _ = propose_added(after, Key("policy", "close"), policy_document("close", text, "close.dpl"))
+        after = following(after, added)
+        after = following(after, propose_removed(after, Key("action", "call somebody")))
+        assert list(after.deployment.stopped) == ["close"]
+        assert codes(after.deployment.stopped["close"].reasons) == ["S180"]
 
     def test_a_folder_keeps_policies_of_others_and_stops_them_if_need_be(self, tmp_path: Path) -> None:
         start = state(deployed(tmp_path))

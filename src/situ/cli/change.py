@@ -41,6 +41,7 @@ class Thing(StrEnum):
     CONTAINER = "container"
     RELATIONSHIP = "relationship"
     MEASURE = "measure"
+    ACTION = "action"
     POLICY = "policy"
     CONTEXT = "context"
     EVENT = "event"

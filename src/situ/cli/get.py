@@ -24,8 +24,8 @@ def get(
         str,
         typer.Argument(
             metavar="KIND",
-            help="policy, concept, relationship, measure, group, container, push, source, context, subscription, "
-            "advertisement, client, function, event, type, unit, settings; versions or changes.",
+            help="policy, action, opposed, concept, relationship, measure, group, container, push, source, context, "
+            "subscription, advertisement, client, function, event, type, unit, settings; versions or changes.",
         ),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)] = "",

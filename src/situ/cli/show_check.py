@@ -11,7 +11,6 @@ from situ.cli.show_problems import STYLES, count, show_problems
 from situ.errors import Severity
 from situ.project.check import Checked
 
-
 _WORDS = (
     *((word, f"{word}s") for word in ("file", "type", "function", "source", "concept")),
     ("policy", "policies"),

@@ -64,7 +64,7 @@ def _body(each: Object) -> str:
             return visible(_condition(each.value))
         case "concept":
             return visible(", ".join(f"{name}: {text}" for name, text in each.value["attributes"]))
-        case "group" | "container" | "relationship" | "measure":
+        case "action" | "opposed" | "group" | "container" | "relationship" | "measure":
             return visible(_shown(each.value))
         case _:
             return visible(", ".join(f"{key}: {_shown(value)}" for key, value in each.value.items()))

@@ -13,6 +13,8 @@ from situ.deployment.snapshot import Deployment, canonical
 from situ.interpretation.code import digest
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
+from situ.situation.actions import Actions
+from situ.situation.load_actions import actions_as_json
 from situ.situation.load_ontology import ONTOLOGY_KINDS, ontology_as_json
 from situ.situation.load_policies import policies_as_json
 from situ.situation.ontology import Ontology
@@ -114,6 +116,7 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
         "source": {name: _source(each.as_json()) for name, each in deployment.sources.items()},
         **_ontology(deployment.ontology),
         "push": {name: _declared(each.as_json()) for name, each in deployment.push.items()},
+        **_actions(deployment.actions),
         "policy": {
             name: _Thing(text, {}) for name, text in policies_as_json(deployment.policies, deployment.stopped).items()
         },
@@ -160,6 +163,14 @@ def _ontology(ontology: Ontology) -> dict[str, dict[str, _Thing]]:
         if section != "concepts"
     }
     return {"concept": concepts, **others}
+
+
+def _actions(actions: Actions) -> dict[str, dict[str, _Thing]]:
+    written = actions_as_json(actions)
+    return {
+        "action": {name: _Thing(_shown(body), {}) for name, body in written["actions"].items()},
+        "opposed": {" and ".join(pair): _Thing(_shown(pair), {}) for pair in written["opposed"]},
+    }
 
 
 def _source(body: Mapping[str, Any]) -> _Thing:

@@ -19,7 +19,9 @@ from situ.expr.scope import Definition
 from situ.interpretation.contexts import NOBODYS, Contexts
 from situ.interpretation.load import contexts_from_json
 from situ.settings import Settings, settings_as_json, settings_from_json
+from situ.situation.actions import Actions
 from situ.situation.domain import Domain
+from situ.situation.load_actions import actions_as_json, actions_from_json
 from situ.situation.load_ontology import ontology_as_json, ontology_from_json
 from situ.situation.load_policies import Stopped, policies_as_json, policies_from_json
 from situ.situation.ontology import Ontology
@@ -40,7 +42,7 @@ _KEYS = {
     "advertisements",
     "subscriptions",
 }
-_SITUATIONS = ("ontology", "push", "policies")
+_SITUATIONS = ("ontology", "push", "actions", "policies")
 _MAY_LACK = {"versions", *_SITUATIONS}
 """Versions of contexts that were changed, and what a project without situations has nothing of."""
 
@@ -63,6 +65,7 @@ class Deployment:
     sources: Mapping[str, Source] = field(default_factory=_nothing)
     push: Mapping[str, Push] = field(default_factory=_nothing)
     ontology: Ontology = field(default_factory=Ontology)
+    actions: Actions = field(default_factory=Actions)
     policies: Mapping[str, Policy] = field(default_factory=_nothing)
     stopped: Mapping[str, Stopped] = field(default_factory=_nothing)
     """Policies that fit the ontology when they came, and no longer do."""
@@ -92,7 +95,7 @@ class Deployment:
     @property
     def domain(self) -> Domain:
         """What policies are checked against."""
-        return Domain.of(self.ontology, self.push.values(), self.types, self.settings)
+        return Domain.of(self.ontology, self.push.values(), self.types, self.settings, self.actions)
 
     def at_version(self, version: int, versions: Mapping[str, int] | None = None) -> Deployment:
         """The same declarations as this version; ``versions`` are those of its contexts, if they are others."""
@@ -118,8 +121,13 @@ class Deployment:
     def _situations(self) -> dict[str, Any]:
         """Only what there is, so that a deployment without situations is the one that it always was."""
         ontology = {section: part for section, part in ontology_as_json(self.ontology).items() if part}
-        policies = policies_as_json(self.policies, self.stopped)
-        found = {"ontology": ontology, "push": pushes_as_json(self.push), "policies": policies}
+        actions = actions_as_json(self.actions)
+        found = {
+            "ontology": ontology,
+            "push": pushes_as_json(self.push),
+            "actions": actions if any(actions.values()) else {},
+            "policies": policies_as_json(self.policies, self.stopped),
+        }
         return {key: part for key, part in found.items() if part}
 
     @classmethod
@@ -163,6 +171,7 @@ def _from_json(value: Any) -> Deployment:
         sources=sources,
         push=pushes_from_json(value.get("push", {}), types),
         ontology=ontology_from_json(value.get("ontology", {}), types, definitions, settings.expression_limits),
+        actions=actions_from_json(value["actions"], types) if "actions" in value else Actions(),
         contexts=contexts,
         clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(

@@ -26,6 +26,7 @@ from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
 from situ.situation.check_sources import check_sources
+from situ.situation.load_actions import load_actions
 from situ.situation.load_ontology import load_ontology
 from situ.situation.load_policies import PolicyFile, load_policies
 from situ.sources import load_pushes, load_sources
@@ -86,6 +87,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         sources=sources,
         push=push,
         ontology=ontology,
+        actions=load_actions(folder.of("actions"), types, problems),
         contexts=contexts,
     )
     clients = load_clients(

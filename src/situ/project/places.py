@@ -14,13 +14,14 @@ from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
 ONTOLOGY_FILE = "ontology.yaml"
+ACTIONS_FILE = "actions.yaml"
 FOLDERS = ("types", "functions", "sources", "contexts", "clients")
 """Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
 
 OWN_FOLDER = ".situ"
 """What runs and editors need and nobody writes by hand; never part of what is declared."""
 
-FILES: Mapping[str, str] = MappingProxyType({SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology"})
+FILES: Mapping[str, str] = MappingProxyType({SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology", ACTIONS_FILE: "actions"})
 """Files of the project folder itself, with their kinds."""
 
 KINDS: tuple[str, ...] = (*FILES.values(), *FOLDERS)
@@ -31,7 +32,7 @@ POLICIES = "policies"
 _TEST = ".test.yaml"
 """What tests of policies end with; they stand beside the policies, and are read when they are run."""
 
-LATER_FILES: Mapping[str, str] = MappingProxyType({"scopes.yaml": "scopes", "actions.yaml": "actions"})
+LATER_FILES: Mapping[str, str] = MappingProxyType({"scopes.yaml": "scopes"})
 LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"quality": "quality declarations"})
 _ALL_FOLDERS = (*FOLDERS, POLICIES, *LATER_FOLDERS)
 _ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (*FILES, *LATER_FILES))

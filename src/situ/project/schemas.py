@@ -17,7 +17,9 @@ from situ.expr.declare import FUNCTION_KEYS
 from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
+from situ.situation.actions import VERBS
 from situ.situation.declare_ontology import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
+from situ.situation.load_actions import ACTIONS_KEYS
 from situ.situation.relate import FUNCTIONS
 from situ.sources.declare import KINDS as PLACES
 from situ.sources.declare import SOURCE_KEYS
@@ -29,6 +31,7 @@ from situ.types.json_schema import DIALECT
 _TITLES = {
     "situ": "situ.yaml",
     "ontology": "ontology.yaml",
+    "actions": "actions.yaml",
     "types": "types/*.yaml",
     "functions": "functions/*.yaml",
     "sources": "sources/*.yaml",
@@ -52,6 +55,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
     bodies = {
         "situ": settings_schema(),
         "ontology": _ontology(),
+        "actions": _actions(),
         "types": _types(),
         "functions": _functions(),
         "sources": _sources(),
@@ -142,6 +146,25 @@ def _ontology() -> dict[str, Any]:
         "measures": _named(_WORD, _one_or_more(measure), "values over two concepts"),
     }
     return _object({key: sections[key] for key in ONTOLOGY_KEYS})
+
+
+def _actions() -> dict[str, Any]:
+    step = {
+        "type": "object",
+        "description": f"one of {', '.join(VERBS)}, and what belongs to it",
+        "properties": dict.fromkeys(VERBS, _TEXT),
+        "anyOf": [{"required": [verb]} for verb in VERBS],
+    }
+    pair = {"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}
+    sections = {
+        "actions": {
+            "type": ["object", "null"],
+            "description": "what policies can do, by name, as `raise alarm`",
+            "additionalProperties": _one_or_more(step),
+        },
+        "opposed": {"type": ["array", "null"], "items": pair, "description": "pairs of which one undoes the other"},
+    }
+    return _object({key: sections[key] for key in ACTIONS_KEYS})
 
 
 def _one_or_more(form: dict[str, Any]) -> dict[str, Any]:

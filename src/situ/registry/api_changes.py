@@ -31,6 +31,7 @@ _SECTION = {
     "source": "sources",
     "push": "sources",
     **dict.fromkeys(ONTOLOGY, "ontology"),
+    "action": "actions",
     "policy": "policies",
     "context": "contexts",
 }

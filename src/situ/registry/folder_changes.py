@@ -17,6 +17,7 @@ from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
 from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
+from situ.situation.load_actions import actions_document
 from situ.situation.load_ontology import ontology_document
 from situ.subscription import Clients
 
@@ -57,9 +58,9 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
     types = [key.name for key in others if key.kind in ("type", "event")]
     units = [key.name for key in others if key.kind == "unit"]
     functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
-    sources, push, policies = (
+    sources, push, actions, policies = (
         {key.name: each.value for key, each in others.items() if key.kind == kind}
-        for kind in ("source", "push", "policy")
+        for kind in ("source", "push", "action", "policy")
     )
     ontology = {
         section: {key.name: json.loads(each.body) for key, each in others.items() if key.kind == kind}
@@ -73,6 +74,7 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
         functions=(functions_document(functions, "registry"),) if functions else (),
         sources=(sources_document(sources, push, "registry"),) if sources or push else (),
         ontology=(ontology_document(ontology, "registry"),) if any(ontology.values()) else (),
+        actions=(actions_document({"actions": actions}, "registry"),) if actions else (),
         contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
     )
     deployment = revise(folder, (), added, problems, policies=policies)

@@ -18,6 +18,7 @@ from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
+from situ.situation.load_actions import actions_as_json
 from situ.situation.load_ontology import ontology_as_json
 from situ.situation.load_policies import policies_as_json
 from situ.sources.declare import SOURCE_KEYS
@@ -38,6 +39,8 @@ Kind = Literal[
     "container",
     "relationship",
     "measure",
+    "action",
+    "opposed",
     "policy",
     "context",
     "client",
@@ -59,6 +62,8 @@ KINDS: tuple[Kind, ...] = (
     "container",
     "relationship",
     "measure",
+    "action",
+    "opposed",
     "policy",
     "context",
     "client",
@@ -167,6 +172,9 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
     written = ontology_as_json(deployment.ontology)
     for kind, section in ONTOLOGY.items():
         found.update((Key(kind, name), canonical(body)) for name, body in written[section].items())
+    actions = actions_as_json(deployment.actions)
+    found.update((Key("action", name), canonical(body)) for name, body in actions["actions"].items())
+    found.update((Key("opposed", " and ".join(pair)), canonical(pair)) for pair in actions["opposed"])
     for name, text in policies_as_json(deployment.policies, deployment.stopped).items():
         found[Key("policy", name)] = canonical(text)
     for id, body in deployment.contexts.as_json().items():
@@ -256,12 +264,14 @@ def content_of(bodies: Mapping[Key, str]) -> str:
     )
     sections = sorted((section, by_kind[kind]) for kind, section in ONTOLOGY.items())
     ontology = ",".join(f'"{section}":{_members(entries)}' for section, entries in sections if entries)
+    opposed = ",".join(sorted(body for _, body in by_kind["opposed"]))
+    actions = f'"actions":{{"actions":{_members(by_kind["action"])},"opposed":[{opposed}]}},'
     return (
-        f'{{"advertisements":{_members(by_kind["advertisement"])}'
+        # A deployment without situations says nothing of them.
+        ("{" + actions if by_kind["action"] else "{") + f'"advertisements":{_members(by_kind["advertisement"])}'
         f',"clients":{_members(by_kind["client"])}'
         f',"contexts":{_members(by_kind["context"])}'
         f',"functions":{_members(by_kind["function"])}'
-        # A deployment without situations says nothing of them.
         + (f',"ontology":{{{ontology}}}' if ontology else "")
         + (f',"policies":{_members(by_kind["policy"])}' if by_kind["policy"] else "")
         + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")

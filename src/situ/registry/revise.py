@@ -23,7 +23,9 @@ from situ.registry.affected import Affected
 from situ.registry.context_changes import Settlement, still_used
 from situ.registry.objects import ONTOLOGY, Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
+from situ.situation.actions import Actions
 from situ.situation.check_sources import check_sources
+from situ.situation.load_actions import actions_as_json, actions_document, load_actions
 from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_document
 from situ.situation.load_policies import (
     PolicyFile,
@@ -45,7 +47,7 @@ from situ.types.table import Types
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
 
-_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "push", *ONTOLOGY, "policy", "context")
+_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "push", *ONTOLOGY, "action", "policy", "context")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Documents:
     functions: tuple[Document, ...] = ()
     sources: tuple[Document, ...] = ()
     ontology: tuple[Document, ...] = ()
+    actions: tuple[Document, ...] = ()
     policies: tuple[Document, ...] = ()
     contexts: tuple[Document, ...] = ()
     clients: tuple[Document, ...] = ()
@@ -63,7 +66,8 @@ class Documents:
     @property
     def schema(self) -> bool:
         """Whether there is anything that is not a client's."""
-        return any((self.types, self.functions, self.sources, self.ontology, self.policies, self.contexts))
+        parts = (self.types, self.functions, self.sources, self.ontology, self.actions, self.policies, self.contexts)
+        return any(parts)
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -219,6 +223,7 @@ def _with_schema(
         sources=sources,
         push=push,
         ontology=ontology,
+        actions=_actions(base, touched["action"], added, types, problems),
         contexts=contexts,
     )
     return schema if problems.errors else _with_policies(base, schema, touched["policy"], added, policies, problems)
@@ -241,6 +246,14 @@ def _ontology(
     documents = _some(ontology_document(kept, _STORED), any(kept.values()), added.ontology)
     limits = base.settings.expression_limits
     return load_ontology(documents, types, functions.callable, problems, limits=limits, faults=faults)
+
+
+def _actions(base: Deployment, removed: Collection[str], added: Documents, types: Types, problems: Problems) -> Actions:
+    written = actions_as_json(base.actions)
+    named = {name: body for name, body in written["actions"].items() if name not in removed}
+    pairs = [pair for pair in written["opposed"] if not set(pair).intersection(removed)]
+    kept = actions_document({"actions": named, "opposed": pairs}, _STORED)
+    return load_actions(_some(kept, bool(named), added.actions), types, problems)
 
 
 def _with_policies(

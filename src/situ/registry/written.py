@@ -32,6 +32,7 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("pull", "source"),
     ("push", "push"),
     *((section, kind) for kind, section in ONTOLOGY.items()),
+    ("actions", "action"),
     ("policies", "policy"),
     ("clients", "client"),
 )
@@ -130,6 +131,10 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         return str(value)
     if each.kind in ONTOLOGY:
         value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
+    elif each.kind == "action":
+        value = {"actions": {each.name: value[0] if len(value) == 1 else value}}
+    elif each.kind == "opposed":
+        value = {"opposed": [value]}
     elif each.kind == "push":
         value = {"push": {each.name: value}}
     elif each.kind == "function":

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.expr.tree import Read, walk
+from situ.situation.actions import VERBS, Actions, references_of
 from situ.situation.check_sources import provided
 from situ.situation.concepts import IDENTITY, containers_of
 from situ.situation.leaves import relations_of
 from situ.situation.ontology import End, Ontology
 from situ.situation.policy import Policy
+from situ.situation.resolve_actions import steps_of
 from situ.sources.model import Source
+
+NO_ACTIONS = Actions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +58,11 @@ def cover(needed: Iterable[End], ontology: Ontology, sources: Mapping[str, Sourc
     return Cover(sources=MappingProxyType(chosen), missing=frozenset(missing))
 
 
-def needed_of(policy: Policy) -> frozenset[End]:
+def needed_of(policy: Policy, actions: Actions = NO_ACTIONS) -> frozenset[End]:
     """What tables must know for a policy: query attributes of its aliases, and which instances there are.
 
     Instances are looked for where events do not say who is meant; an alias that events observe and of which nothing
-    else is asked needs no table.
+    else is asked needs no table. What its ``actions`` say of instances must be known, too.
     """
     concepts = {each.name: each.concept for each in policy.aliases}
     found: set[End] = set()
@@ -70,6 +74,10 @@ def needed_of(policy: Policy) -> frozenset[End]:
         for side in relation.sides:
             asked = {*side.attributes, IDENTITY} if not side.event else set(side.attributes) - {side.event, IDENTITY}
             found |= {End(concept=concepts[side.alias], attribute=each) for each in asked}
+    for action in policy.actions:
+        for step in steps_of(action, actions) if action.name in (*VERBS, *actions.named) else ():
+            asked_for = (each for each in references_of(step) if each.attribute and each.name in concepts)
+            found |= {End(concept=concepts[each.name], attribute=each.attribute) for each in asked_for}
     return frozenset(found)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOBODY_PROVIDES
 from situ.errors import Location, Problem, Problems, SituError
 from situ.situation.check_policy import check_policy
-from situ.situation.cover import cover, needed_of
+from situ.situation.cover import NO_ACTIONS, cover, needed_of
 from situ.situation.domain import Domain
-from situ.situation.ontology import Ontology
 from situ.situation.parse import parse_policy
 from situ.situation.policy import Policy
 from situ.situation.syntax import PolicyText
@@ -72,13 +71,14 @@ def load_policies(
             problems.add(DECLARED_TWICE(place, what="The policy", name=policy.name, first=str(first)))
         elif _is_named(policy.name, place, problems):
             found[policy.name] = policy
-            problems.extend(_unprovided(policy, domain.ontology, sources))
+            problems.extend(_unprovided(policy, domain, sources))
     return MappingProxyType({name: found[name] for name in sorted(found)})
 
 
 def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, Stopped]) -> dict[str, str]:
     """All policies by name, as they are printed."""
-    texts = {name: each.text for name, each in (*policies.items(), *stopped.items())}
+    texts = {name: each.text for name, each in policies.items()}
+    texts |= {name: each.text for name, each in stopped.items()}
     return {name: texts[name] for name in sorted(texts)}
 
 
@@ -120,7 +120,7 @@ def _is_named(name: str, place: Location, problems: Problems) -> bool:
     return False
 
 
-def _unprovided(policy: Policy, ontology: Ontology, sources: Mapping[str, Source]) -> Iterator[Problem]:
-    missing = cover(needed_of(policy), ontology, sources).missing
+def _unprovided(policy: Policy, domain: Domain, sources: Mapping[str, Source]) -> Iterator[Problem]:
+    missing = cover(needed_of(policy, domain.actions or NO_ACTIONS), domain.ontology, sources).missing
     for end in sorted(missing, key=str):
         yield NOBODY_PROVIDES(policy.location, policy=policy.name, concept=end.concept, attribute=end.attribute)
