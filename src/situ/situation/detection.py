@@ -55,10 +55,12 @@ class Detection:
         return derived_id(self.policy, dict(self.bindings), [list(cause) for cause in self.causes])
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def derived_id(*parts: Any) -> str:
     """The first 128 bits of SHA-256 over the canonical JSON of these parts, in hexadecimal."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_CANONICAL.encode(parts).encode()).hexdigest()[:32]
 
 
 def in_order(detections: Iterable[Detection]) -> list[Detection]:

@@ -14,9 +14,6 @@ from situ.situation.kernel.pairing import is_text, scalar_names
 from situ.situation.kernel.table import Column, Table, sorted_table
 from situ.situation.leaves import Leaf
 
-# Columns are found by their place: attributes may have any name, that of another column too.
-_TIME, _EVENT, _IDENTITY, _OTHER = 0, (1, 2, 3, 4), 5, 6
-
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
@@ -53,28 +50,25 @@ def ingest(
     causes: bool,
 ) -> Ingested:
     """Take in rows that are not before ``since``. They are numbered from ``first``; ``place`` is that of the leaf."""
-    time = _named(batch, "time").to_numpy(zero_copy_only=False)
+    time = batch.columns[batch.schema.names.index("time")].to_numpy(zero_copy_only=False)
     late = int(np.count_nonzero(time < since))
     if late:
         kept = np.flatnonzero(time >= since)
         batch, time = batch.take(pa.array(kept)), time[kept]
+    # Scalars, the last columns, may have any name, that of another column too: the first of a name counts.
+    given = dict(zip(reversed(batch.schema.names), reversed(batch.columns), strict=True))
     columns: dict[str, Column] = {
-        "@identity": identities.encode(_named(batch, "identity")),
+        "@identity": identities.encode(given["identity"]),
         "ref": (first + np.arange(len(time))) * leaves + place,
     }
     if leaf.other:
-        columns["@other"] = identities.encode(_named(batch, "other"))
+        columns["@other"] = identities.encode(given["other"])
     for column, scalar in enumerate(leaf.scalars, batch.num_columns - len(leaf.scalars)):
         columns |= _scalar(batch.column(column), scalar.path, identities, text=is_text(scalar.type))
     chunk = None
     if causes and len(time):
-        chunk = Chunk(first, int(time.max()), tuple(_texts(_named(batch, name)) for name in NAMES))
+        chunk = Chunk(first, int(time.max()), tuple(_plain(given[name]) for name in NAMES))
     return Ingested(sorted_table(time, columns), chunk, late)
-
-
-def _named(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column that every row has. Scalars, the last columns, may have any name, that of another column too."""
-    return batch.column(batch.schema.names.index(name))
 
 
 def _scalar(column: pa.Array, path: tuple[str, ...], identities: Identities, *, text: bool) -> dict[str, Column]:
@@ -86,5 +80,5 @@ def _scalar(column: pa.Array, path: tuple[str, ...], identities: Identities, *, 
     return {value: filled.to_numpy(zero_copy_only=False), null: unknown}
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _plain(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

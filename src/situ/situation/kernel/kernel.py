@@ -8,13 +8,13 @@ forgotten. States are values: the same step can be taken again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.detection import Instances, derived_id
+from situ.situation.detection import Detection, Instances, derived_id
 from situ.situation.kernel.causes import Causes, Origins
 from situ.situation.kernel.following import Following
 from situ.situation.kernel.ingest import columns_of, ingest
@@ -24,7 +24,7 @@ from situ.situation.kernel.refuting import Refuting
 from situ.situation.kernel.relating import Paired, Queried, Related, Stated, Step
 from situ.situation.kernel.reporting import Detected, as_columns, report, schema_of
 from situ.situation.kernel.state import State, load, save
-from situ.situation.kernel.table import Buffer, Ints, Table, empty, joined
+from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined
 from situ.situation.kernel.timeless import Timeless
 from situ.situation.leaves import Leaf
 from situ.situation.plan import PolicyPlan, RelationPlan, partition_of
@@ -52,6 +52,7 @@ class Kernel:
             place: Refuting(clause, related, window) for place, clause in enumerate(plan.clauses) if clause.negative
         }
         self._empty = self._start()
+        self._seen: dict[int, tuple[Leaf, int]] = {}
         self._nothing = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(self._aliases)))
 
     def _related(self, plan: RelationPlan, place: int) -> Related:
@@ -126,20 +127,23 @@ class Kernel:
         for sequence in self._sequences:
             sequence.find_new(step)
         matches = self._settled(step, self._matching.find_new(step))
-        found = []
+        found: dict[str, Detection] = {}
         if len(matches):
             found = report(self.plan.policy.name, matches, self._aliases, step.identities, step.origins, state.reported)
         reported = {id: until for id, until in state.reported.items() if until >= watermark}
-        reported |= {each.id: each.activation + self.plan.recurs for each in found}
+        reported |= {id: each.activation + self.plan.recurs for id, each in found.items()}
         after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
         detected = self._nothing.batch if not found else as_columns(found, self._aliases)
         return replace(after, due=self._due(after)), Detected(detected, late)
 
     def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
         buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0
+        given = self._by_place(rows)
         for place, each in enumerate(self.plan.leaves):
             name = f"leaf {place}"
-            batch, new = rows.get(each.leaf), buffers[name].open.slice(0, 0)
+            batch, new = given.get(place), buffers[name].open.slice(0, 0)
+            if batch is None and not len(buffers[name].open):
+                continue
             if batch is not None and len(batch):
                 ingested = ingest(
                     each.leaf,
@@ -157,6 +161,16 @@ class Kernel:
                     causes[place] = causes[place].extended(ingested.chunk)
             buffers[name], _ = buffers[name].extended(new, watermark)
         return replace(state, buffers=buffers, causes=tuple(causes), numbers=tuple(numbers)), late
+
+    def _by_place(self, rows: Mapping[Leaf, pa.RecordBatch]) -> dict[int, pa.RecordBatch]:
+        """Rows by the place of their leaf. Leaves are known by sight: they are large, and looked at in every step."""
+        found = {}
+        for leaf, batch in rows.items():
+            if id(leaf) not in self._seen:
+                place = next((place for place, each in enumerate(self.plan.leaves) if each.leaf == leaf), -1)
+                self._seen[id(leaf)] = (leaf, place)
+            found[self._seen[id(leaf)][1]] = batch
+        return found
 
     def _settled(self, step: Step, groups: Groups) -> Table:
         """The matches that can be reported now: new ones that wait for nothing, and those that have waited enough."""
@@ -188,12 +202,9 @@ class Kernel:
     def _holding(self, step: Step, due: Table) -> Ints:
         """The matches whose clauses that nothing meets hold by absence."""
         held = np.ones(len(due), bool)
-        bound = np.stack([due[f"@{name}"] >= 0 for name in self._aliases])
-        patterns, groups = np.unique(bound, axis=1, return_inverse=True)
-        for pattern in range(patterns.shape[1]):
-            names = frozenset(np.array(self._aliases)[patterns[:, pattern]].tolist())
+        for names, group in self._by_bound(due):
             for clause, refuting in self._refuting.items():
-                rows = np.flatnonzero((groups == pattern) & held & due[f"h{clause}"])
+                rows = np.flatnonzero(group & held & due[f"h{clause}"])
                 if not len(rows):
                     continue
                 held[rows[refuting.refuted(step, due.take(rows), names)]] = False
@@ -201,6 +212,18 @@ class Kernel:
                 if self._matching.clauses[clause] and len(rows):
                     held[rows[self._matching.could_be_met(step, due.take(rows), names, clause)]] = False
         return np.flatnonzero(held)
+
+    def _by_bound(self, due: Table) -> Iterator[tuple[frozenset[str], Bools]]:
+        """The sets of aliases that matches bind, and which matches do."""
+        rest = np.ones(len(due), bool)
+        while rest.any():
+            first = int(np.argmax(rest))
+            group = rest.copy()
+            bound = {name: due[f"@{name}"] >= 0 for name in self._aliases}
+            for column in bound.values():
+                group &= column == column[first]
+            yield frozenset(name for name, column in bound.items() if column[first]), group
+            rest &= ~group
 
     # ── afterwards ──
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.detection import Cause, Detection, in_order
+from situ.situation.detection import Cause, Detection
 from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import Ints, Table
@@ -36,7 +36,7 @@ def schema_of(aliases: Iterable[str]) -> pa.Schema:
 
 def detections_of(policy: str, detected: Detected) -> list[Detection]:
     """The rows of detections as objects, in the order they are reported."""
-    return in_order(
+    return [
         Detection(
             policy=policy,
             bindings=tuple(
@@ -48,13 +48,13 @@ def detections_of(policy: str, detected: Detected) -> list[Detection]:
             activation=row["activation"],
         )
         for row in detected.batch.to_pylist()
-    )
+    ]
 
 
 def report(
     policy: str, matches: Table, aliases: list[str], identities: Identities, origins: Origins, known: Mapping[str, int]
-) -> list[Detection]:
-    """The detections of matches, each once, without those that are known already."""
+) -> dict[str, Detection]:
+    """The detections of matches by their ids, in the order of time and id; without those that are known already."""
     found: dict[str, Detection] = {}
     bindings = _bindings(matches, aliases, identities)
     causes = _causes(matches, origins)
@@ -71,12 +71,15 @@ def report(
         id = detection.id
         if id not in known:
             found.setdefault(id, detection)
-    return in_order(found.values())
+    return dict(sorted(found.items(), key=lambda each: (each[1].time, each[0])))
 
 
 def _bindings(matches: Table, aliases: list[str], identities: Identities) -> list[tuple[str, list[str | None]]]:
-    texts: list[str | None] = [*identities.texts, None]  # unbound is -1: the last
-    return [(name, [texts[code] for code in matches[f"@{name}"].tolist()]) for name in sorted(aliases)]
+    texts = identities.texts
+    return [
+        (name, [texts[code] if code >= 0 else None for code in matches[f"@{name}"].tolist()])
+        for name in sorted(aliases)
+    ]
 
 
 def _causes(matches: Table, origins: Origins) -> list[dict[Cause, int]]:
@@ -96,11 +99,12 @@ def _located(detection: Detection) -> list[dict[str, str | int]]:
     return [{"source": cause.source, "id": cause.id, "pos": pos} for cause, pos in located]
 
 
-def as_columns(detections: list[Detection], aliases: list[str]) -> pa.RecordBatch:
+def as_columns(found: Mapping[str, Detection], aliases: list[str]) -> pa.RecordBatch:
+    detections = list(found.values())
     bound = [dict(each.bindings) for each in detections]
     return pa.record_batch(
         [
-            pa.array([each.id for each in detections], pa.string()),
+            pa.array(list(found), pa.string()),
             pa.array([each.time for each in detections], pa.int64()),
             pa.array([each.activation for each in detections], pa.int64()),
             pa.array([_located(each) for each in detections], _CAUSES),

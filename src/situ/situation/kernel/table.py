@@ -158,7 +158,7 @@ def empty(columns: Mapping[str, type]) -> Buffer:
 
 
 def _with(decided: tuple[Table, ...], new: Table) -> tuple[Table, ...]:
-    """Small tables become one, so that there are never many; large ones stay as they are, for moving rows costs time."""
+    """Small tables become one, so that there are never many; large ones stay as they are, for moving takes time."""
     if not len(new):
         return decided
     tables = [each for each in decided if len(each)]
