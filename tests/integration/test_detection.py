@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 from situ.edge.event import Event
 from situ.edge.node import Node
+from situ.event.lines import decode_line
+from situ.event.message import split_lines
 from tests.edge_zone import edge_zone, eventually, nothing_more, take
 from tests.guarded import FILES
 
@@ -43,6 +46,16 @@ def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> N
             assert {"path": "at.x", "number": 5.0} in cause["values"]
             assert "A g1 is inside R lab" in opened.data["text"]
             await nothing_more(events)
+            rows = [
+                decode_line(line)
+                for each in await zone.messages(zone.names.root_stream)
+                for line in split_lines(each.body)
+            ]
+            (alarm,) = [row for row in rows if row.type == "GuestAlone"]
+            assert json.loads(alarm.data) == {"text": "g1 alone in lab", "status": "guest"}
+            assert alarm.client == alarm.source == "unaccompanied-guest"
+            (asked,) = [json.loads(row.data) for row in rows if row.type == "situ.action"]
+            assert (asked["verb"], asked["number"], asked["place"]) == ("log", 0, 1)
 
     asyncio.run(run())
 

@@ -13,9 +13,11 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from situ.deployment.acting import published_by
 from situ.deployment.instances import InstanceTables
 from situ.deployment.snapshot import Deployment
 from situ.settings.model import Defaults
+from situ.situation.actions import Actions
 from situ.situation.cover import needed_of
 from situ.situation.detection import derived_id
 from situ.situation.enrich import Enrichment, Observed
@@ -45,15 +47,12 @@ class Watch:
     patience: Mapping[str, Patience]
     digest: str
     """What is remembered under another one belongs to another policy."""
+    publishes: frozenset[str]
+    """The types of the events that come from it."""
 
     @property
     def name(self) -> str:
         return self.policy.name
-
-    @property
-    def publishes(self) -> frozenset[str]:
-        """The types of the events that come from it."""
-        return frozenset(TYPES.values())
 
 
 class Detecting:
@@ -67,10 +66,12 @@ class Detecting:
         sources: Mapping[str, Source],
         types: Types,
         defaults: Defaults,
+        actions: Actions | None = None,
     ) -> None:
         self.ontology = ontology
+        self.actions = actions or Actions()
         self._terms: tuple[object, ...] = ()
-        found = [_watch(policy, ontology, push, defaults) for policy in policies]
+        found = [_watch(policy, ontology, push, defaults, self.actions) for policy in policies]
         self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
         leaves = dict.fromkeys(leaf.leaf for each in found for leaf in each.plan.leaves)
         self.enrichment = Enrichment(leaves, ontology)
@@ -104,11 +105,14 @@ class Detecting:
             deployment.sources,
             deployment.types,
             deployment.settings.defaults,
+            deployment.actions,
         )
-        if previous is not None and previous._terms == terms:
+        # Of a policy its text counts; what its words mean depends on functions, too.
+        known = (*terms, deployment.functions)
+        if previous is not None and previous._terms == known:
             return previous
         made = cls(*terms)
-        made._terms = terms
+        made._terms = known
         return made
 
     @property
@@ -163,7 +167,7 @@ class Detecting:
         return {leaf: part[number] for leaf, number in numbers.items() if number in part}
 
 
-def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], defaults: Defaults) -> Watch:
+def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], defaults: Defaults, actions: Actions) -> Watch:
     fed = {(leaf.concept, leaf.attribute) for relation in relations_of(policy) for leaf in leaves_of(policy, relation)}
     patience = {
         name: _patience(policy, each, defaults)
@@ -175,7 +179,14 @@ def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], default
     plan, keeping = plan_keeping(plan_policy(policy, ontology), {name: push[name] for name in patience})
     declared = {name: push[name].as_json() for name in sorted(patience)}
     digest = derived_id(policy.text, policy.window, declared, sorted(fed))
-    return Watch(policy=policy, plan=plan, keeping=keeping, patience=MappingProxyType(patience), digest=digest)
+    return Watch(
+        policy=policy,
+        plan=plan,
+        keeping=keeping,
+        patience=MappingProxyType(patience),
+        digest=digest,
+        publishes=frozenset(TYPES.values()) | published_by(policy, actions),
+    )
 
 
 def _members(ontology: Ontology, concept: str) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from situ.deployment.acting import acted, lines_of
 from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.progress import Progress
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
+from situ.situation.detection import Instances
 from situ.situation.lifecycle import Transition
 from situ.situation.telling import TYPES, situation_data
 
@@ -42,24 +44,30 @@ def positions_of(told: Iterable[Transition]) -> list[int]:
 
 def messages_of(
     told: Sequence[Transition],
-    now: Mapping[str, Watch],
+    now: Detecting,
     former: Detecting | None,
     progress: Progress,
     causes: Mapping[int, Row],
+    instances: Instances,
 ) -> tuple[Progress, list[Published]]:
-    """The messages that tell these transitions. ``causes`` are the events at their positions, those that are found.
+    """The messages that tell these transitions, and what actions come to.
 
-    ``former`` knows the policies that are gone.
+    ``causes`` are the events at their positions, those that are found; ``former`` knows the policies that are gone.
     """
     by_policy: dict[str, list[Transition]] = {}
     for each in told:
         by_policy.setdefault(each.situation.policy, []).append(each)
     messages = []
     for name, transitions in by_policy.items():
-        watch = now.get(name) or (former.watches.get(name) if former is not None else None)
-        if watch is None:
+        knows = now if name in now.watches else former
+        watch = knows.watches.get(name) if knows is not None else None
+        if watch is None or knows is None:
             continue  # nobody knows any more what it was about
-        lines = [_line(each, watch, causes) for each in transitions]
+        lines: list[bytes] = []
+        for each in transitions:
+            lines.append(_line(each, watch, causes))
+            events = acted(each, watch.policy, knows.actions, knows.ontology, instances)
+            lines += lines_of(name, each.time, events)
         progress, first = progress.numbered(name, len(lines))
         messages.append(
             Published(

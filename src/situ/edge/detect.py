@@ -28,6 +28,7 @@ from situ.edge.remembered import Done, Record, Remembered
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import PLACES, position, split_lines
 from situ.event.row import Row
+from situ.situation.detection import Instances
 from situ.situation.kernel.state import State
 from situ.situation.known import Knowledge
 from situ.situation.lifecycle import Stage, Transition
@@ -215,10 +216,14 @@ class EdgeDetection:
         assert self._knowledge is not None
         detecting = self._detecting
         read = detecting.observing.rows(row for each in taken for row in each.rows)
-        instances = detecting.tables.of(self._tables()) if not detecting.is_empty else {}
+        instances = self._instances()
         return step(
             detecting, self._progress, self._states, read.observed, read.seen, clock, self._knowledge, instances
         )
+
+    def _instances(self) -> Instances:
+        detecting = self._detecting
+        return detecting.tables.of(self._tables()) if not detecting.is_empty else {}
 
     async def _keep_late(self, late: Mapping[int, list[str]], taken: Sequence[_Taken]) -> None:
         if not late:
@@ -253,7 +258,8 @@ class EdgeDetection:
             return
         assert self._plan is not None
         causes = await self._causes(positions_of(told))
-        self._progress, published = messages_of(told, self._detecting.watches, former, self._progress, causes)
+        instances = self._instances()
+        self._progress, published = messages_of(told, self._detecting, former, self._progress, causes, instances)
         done = Done(
             messages=tuple(self._since),
             clock=_now(),

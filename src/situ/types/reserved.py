@@ -98,8 +98,47 @@ OPENED, CONTINUED, CLOSED = (
     Struct(f"{SITUATION.name}.{what}", SITUATION.attributes, (SITUATION,)) for what in ("opened", "continued", "closed")
 )
 
+NOTICE = Struct(
+    "situ.notice",
+    (
+        Attribute(name="to", type=STRING),
+        Attribute(name="text", type=STRING),
+        Attribute(name="policy", type=STRING),
+        Attribute(name="situation", type=STRING),
+    ),
+)
+"""A text for people, from a policy that notifies them."""
+
+COMMAND = Struct(
+    "situ.command",
+    (
+        Attribute(name="to", type=STRING),
+        Attribute(name="data", type=STRING),
+        Attribute(name="policy", type=STRING),
+        Attribute(name="situation", type=STRING),
+    ),
+)
+"""A message to a device, which is a client; ``data`` is JSON."""
+
+ACTION = Struct(
+    "situ.action",
+    (
+        Attribute(name="verb", type=STRING),
+        Attribute(name="policy", type=STRING),
+        Attribute(name="situation", type=STRING),
+        Attribute(name="detection", type=STRING),
+        Attribute(name="time", type=TIMESTAMP),
+        Attribute(name="number", type=LONG),
+        Attribute(name="place", type=LONG),
+        Attribute(name="bindings", type=ListOf(BINDING)),
+        Attribute(name="attributes", type=STRING),
+    ),
+)
+"""Something is to be done that is no event: step ``place`` of the ``number``-th action of a policy. ``attributes`` is
+what was known of the instances, as JSON; secrets are put in by whoever does it."""
+
 RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType(
-    {each.name: each for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED)}
+    {each.name: each for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED, NOTICE, COMMAND, ACTION)}
 )
 
 

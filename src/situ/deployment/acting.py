@@ -1,0 +1,156 @@
+"""The actions of policies → events: what is published, told or commanded, and requests for all that is none of these.
+
+Events are published once, whatever breaks. What has to be done outside, such as a request to an address, is asked for
+by an event, too: whoever does it takes these one by one, and an action has a key by which its repetition is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from situ.errors import SituError
+from situ.event.instants import instant_at, print_instant
+from situ.situation.actions import Actions, Command, Notify, Publish, Step
+from situ.situation.detection import Instances
+from situ.situation.lifecycle import Stage, Transition
+from situ.situation.ontology import Ontology
+from situ.situation.perform import Deed, deeds
+from situ.situation.policy import Policy
+from situ.situation.resolve_actions import steps_of
+from situ.situation.syntax import When
+from situ.situation.templates import Facts, json_value
+from situ.types.reserved import ACTION, COMMAND, NOTICE
+
+_STAGES = {
+    When.OPENING: (Stage.OPENED,),
+    When.EVERY_DETECTION: (Stage.OPENED, Stage.CONTINUED),
+    When.CLOSE: (Stage.CLOSED,),
+}
+_EVENTS = (Publish, Notify, Command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acted:
+    """An event that an action comes to."""
+
+    type: str
+    id: str
+    data: bytes
+
+
+def published_by(policy: Policy, actions: Actions) -> frozenset[str]:
+    """The types of the events that the actions of a policy come to."""
+    return frozenset(_type_of(step) for action in policy.actions for step in steps_of(action, actions))
+
+
+def _type_of(step: Step) -> str:
+    match step:
+        case Publish(type=type):
+            return type
+        case Notify():
+            return NOTICE.name
+        case Command():
+            return COMMAND.name
+        case _:
+            return ACTION.name
+
+
+def acted(
+    transition: Transition, policy: Policy, actions: Actions, ontology: Ontology, instances: Instances
+) -> Iterator[Acted]:
+    """What the actions of a policy come to for what happened to a situation."""
+    if transition.stage not in _STAGES[policy.when]:
+        return
+    facts = facts_of(transition, policy, ontology, instances)
+    for number, action in enumerate(policy.actions):
+        steps = steps_of(action, actions)
+        try:
+            made = deeds(action, number, actions, facts)
+        except SituError:
+            made = ()  # it is asked for all the same: whoever is to do it says what is wrong
+        for place, step in enumerate(steps):
+            if isinstance(step, _EVENTS) and made:
+                yield _event(made[place], transition)
+            else:
+                yield _request(made[place].verb if made else "", number, place, facts, policy, transition)
+
+
+def facts_of(transition: Transition, policy: Policy, ontology: Ontology, instances: Instances) -> Facts:
+    """What templates of a policy's actions can refer to."""
+    bindings = dict(transition.situation.bindings)
+    concepts = {alias.name: alias.concept for alias in policy.aliases}
+    return Facts(
+        policy=policy.name,
+        situation=transition.situation.id,
+        detection=transition.detection or f"{transition.situation.id}-closed",
+        time=instant_at(transition.time),
+        bindings=bindings,
+        attributes={
+            alias: _known(concepts[alias], identity, ontology, instances)
+            for alias, identity in bindings.items()
+            if alias in concepts
+        },
+    )
+
+
+def _known(concept: str, identity: str, ontology: Ontology, instances: Instances) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for member in reversed(ontology.concepts[concept].members or (concept,)):
+        found |= instances.get(member, {}).get(identity, {})
+    return found
+
+
+def _event(deed: Deed, transition: Transition) -> Acted:
+    situation = transition.situation
+    match deed.verb:
+        case "publish":
+            return Acted(type=deed.target, id=deed.key, data=msgspec.json.encode(deed.body))
+        case "notify":
+            type, about = NOTICE.name, {"to": deed.target, "text": deed.body}
+        case _:
+            body = {"situation": situation.id, "bindings": dict(situation.bindings)} if deed.body is None else deed.body
+            type, about = COMMAND.name, {"to": deed.target, "data": json.dumps(body, ensure_ascii=False)}
+    data = {**about, "policy": situation.policy, "situation": situation.id}
+    return Acted(type=type, id=deed.key, data=msgspec.json.encode(data))
+
+
+def _request(verb: str, number: int, place: int, facts: Facts, policy: Policy, transition: Transition) -> Acted:
+    concepts = {alias.name: alias.concept for alias in policy.aliases}
+    attributes = {
+        alias: {name: json_value(value) for name, value in known.items()} for alias, known in facts.attributes.items()
+    }
+    data = {
+        "verb": verb,
+        "policy": facts.policy,
+        "situation": facts.situation,
+        "detection": facts.detection,
+        "time": print_instant(transition.time),
+        "number": number,
+        "place": place,
+        "bindings": [
+            {"alias": alias, "concept": concepts.get(alias, ""), "id": identity}
+            for alias, identity in facts.bindings.items()
+        ],
+        "attributes": json.dumps(attributes, ensure_ascii=False),
+    }
+    return Acted(type=ACTION.name, id=f"{facts.detection}-{number}.{place}", data=msgspec.json.encode(data))
+
+
+def lines_of(policy: str, time: int, events: Iterable[Acted]) -> Iterator[bytes]:
+    """The events as their policy publishes them."""
+    for each in events:
+        yield msgspec.json.encode(
+            {
+                "specversion": "1.0",
+                "id": each.id,
+                "source": policy,
+                "type": each.type,
+                "time": print_instant(time),
+                "data": msgspec.Raw(each.data),
+            }
+        )
