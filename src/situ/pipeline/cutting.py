@@ -26,13 +26,11 @@ from situ.pipeline.looking_up import PlannedTables, former, use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.remembering import Remembering
-from situ.pipeline.source_options import SourceOptions
+from situ.pipeline.source_options import SMALL, SourceOptions
 
 _SAMPLES = 8
 _FEW = 64
 _ROWS = 8192
-_SMALL = 256 * 1024
-"""Bytes of messages that one task is done with before another would have begun."""
 
 
 @dataclass
@@ -68,11 +66,11 @@ class Batches:
         last = state.last
         if not isinstance(limit, ReadAllAvailable):
             behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
-            last = min(last, behind + _fitting(bus, options, behind, last, limit))
+            last = min(last, behind + fitting(bus, options, behind, last, limit))
         version = current_version(options.address)
         if last <= begin.seq and version == begin.version:
             return begin
-        small = (last - begin.seq) * state.size <= _SMALL * state.messages
+        small = (last - begin.seq) * state.size <= SMALL * state.messages
         partitions = 1 if small else options.partitions
         version, tables = self._planned(version, begin)
         if version and partitions > 1 and self._remembers(version, begin):
@@ -160,7 +158,7 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
             yield dispatched(options.address, Dispatch(plan, part.clock, remembering), rows, part.stored)
 
 
-def _fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:
+def fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:
     """About how many of the next messages hold as many events as the limit allows, judged by a few of them."""
     if last - behind <= _FEW or not isinstance(limit, ReadMaxRows):
         return max(last - behind, 0)

@@ -27,6 +27,7 @@ from situ.errors import SituError
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
+from situ.pipeline.detecting import DetectBatch, SparkDetection
 from situ.pipeline.dispatch import dispatching
 from situ.pipeline.looking_up import check_tables
 from situ.pipeline.offsets import Offset, read_offset
@@ -79,6 +80,8 @@ class SparkEngine:
         fused: bool = True,
         on_batch: Callable[[Batch], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
+        on_detect: Callable[[DetectBatch], None] = lambda batch: None,
+        on_detect_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._session = session
         self._address = address
@@ -94,6 +97,16 @@ class SparkEngine:
         self._stopping = threading.Event()
         self._parked = threading.Event()
         self._purged = 0.0
+        self._detection = SparkDetection(
+            session,
+            address,
+            settings,
+            checkpoints,
+            folder=folder,
+            partitions=partitions,
+            on_batch=on_detect,
+            on_step=on_detect_step,
+        )
         self.totals = Totals()
         self.version = 0  # of the deployment, and the last message, that the last finished batch had
         self.seq = 0
@@ -106,6 +119,9 @@ class SparkEngine:
         adopt_log(bus, names, self._checkpoint)
         recall(bus, names, self._checkpoint)
         check_tables(self._address, self._folder)
+        version = current_version(self._address)
+        if version and not load_plan(self._address, version).detecting.is_empty:
+            self._detection.start(bus.state(names.root_stream).last)
         stream = (
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
@@ -164,6 +180,8 @@ class SparkEngine:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
         if self._query is None:
             return True
+        if self._detection.is_active and self._detection.wait(0):
+            return True
         try:
             # Spark takes fractions of a second, whatever its annotation says.
             ended = bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]
@@ -176,6 +194,7 @@ class SparkEngine:
     def stop(self) -> None:
         """Finish the batch under way, then end. The next one, should it begin, is given up before it does anything."""
         self._stopping.set()
+        self._detection.stop()
         query = self._query
         if query is None:
             return
@@ -194,6 +213,7 @@ class SparkEngine:
         offset = read_offset(self._checkpoint, number)
         start = read_offset(self._checkpoint, number - 1) if number else Offset(seq=0)
         self._purge(start.seq)
+        self._start_detection(start, offset)
         self._on_step("publish")
         carry = self._carries.load(start.seq)
         counts = self._publish(frame, start, offset, carry) if offset.seq > start.seq else ()
@@ -204,6 +224,14 @@ class SparkEngine:
         self.version, self.seq = offset.version, offset.seq
         self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
         self._on_step("done")
+
+    def _start_detection(self, start: Offset, offset: Offset) -> None:
+        """Policies that come with another version begin with what the batch that brings it puts into the log."""
+        if self._detection.is_active or offset.version in (0, start.version):
+            return
+        if not load_plan(self._address, offset.version).detecting.is_empty:
+            bus = shared_bus(self._address)
+            self._detection.start(bus.state(Names(self._address.zone).root_stream).last)
 
     def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
         if not self._fused:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,12 +17,14 @@ from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names
 from situ.deployment import Deployment
+from situ.deployment.detecting import Detecting
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, fetch, fetch_text, load_plan
 from situ.registry.engines import TROUBLES
+from situ.sources.table import Keyed, Table
 from situ.tables import TablesInUse
 from situ.tables.stored import FetchedTables, TableStore
 from situ.types.table import Types
@@ -30,12 +32,24 @@ from situ.types.table import Types
 _log = logging.getLogger("situ.pipeline")
 _PAUSE = 2.0
 
+Needs = Callable[[Deployment], Mapping[str, Collection[Keyed]]]
+
 
 class PlannedTables:
     """What the planner of a query holds open: the tables of the version that the next batch runs with."""
 
-    def __init__(self, address: Address, folder: Path) -> None:
+    def __init__(
+        self,
+        address: Address,
+        folder: Path,
+        needs: Needs | None = None,
+        *,
+        teller: str = "spark",
+    ) -> None:
+        """``needs`` says what a deployment looks up in; ``teller`` is who says on the bus what is wrong."""
         self._address = address
+        self._needs = needs or for_conversion
+        self._teller = teller
         self._tables = TablesInUse(folder)
         self._store = TableStore(shared_bus(address))
         self._version = 0
@@ -77,7 +91,7 @@ class PlannedTables:
         """Say on the bus what is wrong."""
         troubles = tuple(filter(None, (self._hindrance, *self._tables.problems)))
         if troubles != self._told:
-            bus, key = shared_bus(self._address), f"{TROUBLES}spark"
+            bus, key = shared_bus(self._address), f"{TROUBLES}{self._teller}"
             bucket = Names(self._address.zone).metrics
             if troubles:
                 bus.put(bucket, key, json.dumps(troubles).encode())
@@ -93,8 +107,7 @@ class PlannedTables:
         # Most versions differ in subscriptions alone: the tables are the same then, and nothing has to be compiled.
         if terms != self._terms:
             deployment = Deployment.from_json(json.loads(content))
-            keyed = Interpretation.of(deployment).keyed() if deployment.sources else {}
-            self._tables.use(deployment.sources, keyed)
+            self._tables.use(deployment.sources, self._needs(deployment) if deployment.sources else {})
             self._types, self._terms = deployment.types, terms
         self._version = version
 
@@ -109,6 +122,19 @@ class _Terms(msgspec.Struct):
     functions: msgspec.Raw = msgspec.Raw(b"")
     sources: msgspec.Raw = msgspec.Raw(b"")
     contexts: msgspec.Raw = msgspec.Raw(b"")
+    ontology: msgspec.Raw = msgspec.Raw(b"")
+    push: msgspec.Raw = msgspec.Raw(b"")
+    policies: msgspec.Raw = msgspec.Raw(b"")
+
+
+def for_conversion(deployment: Deployment) -> Mapping[str, Collection[Keyed]]:
+    """What conversions look up in."""
+    return Interpretation.of(deployment).keyed()
+
+
+def for_detection(deployment: Deployment) -> Mapping[str, Collection[Keyed]]:
+    """What policies want to know of instances."""
+    return Detecting.of(deployment).tables.keyed
 
 
 def check_tables(address: Address, folder: Path) -> None:
@@ -139,8 +165,12 @@ def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]
 _fetched = FetchedTables()
 
 
+def fetch_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> Mapping[str, Table]:
+    """The tables with these digests."""
+    deployment = plan.deployment
+    return _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
+
+
 def use_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> None:
     """Have a worker look up in the tables with these digests from here on."""
-    deployment = plan.deployment
-    found = _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
-    plan.interpretation.rows.tables = found
+    plan.interpretation.rows.tables = fetch_tables(plan, address, digests)

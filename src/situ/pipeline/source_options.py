@@ -9,6 +9,9 @@ from pathlib import Path
 from situ.bus.address import Address
 from situ.bus.names import Names
 
+SMALL = 256 * 1024
+"""Bytes of messages that one task is done with before another would have begun."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:

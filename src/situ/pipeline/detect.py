@@ -1,0 +1,157 @@
+"""Stage detect: the kernels of all policies, bucket by bucket, in Spark's workers.
+
+A task has some buckets of a batch: what is remembered of each, the rows that came for it, and the watermarks give what
+is remembered afterwards, and detections, which go to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from situ.bus.address import Address
+from situ.deployment.detecting import Detecting
+from situ.pipeline.enrich import BUCKETS, DRIVER
+from situ.pipeline.kept import StateStore, Taken, name_of
+from situ.pipeline.looking_up import fetch_tables
+from situ.pipeline.offsets import Offset
+from situ.pipeline.plans import load_plan
+from situ.situation.detection import Instances
+from situ.situation.kernel.state import State
+from situ.situation.rows import concat, from_blob
+
+
+class Found(msgspec.Struct):
+    """What a bucket found: detections by policy, as Arrow streams; and whether time alone can bring more."""
+
+    detections: dict[str, bytes] = {}
+    due: bool = False
+    bytes: int = 0
+    """Of what is remembered."""
+
+
+@dataclass(slots=True)
+class _InHand:
+    """What this process has of a bucket: as which batch left it, and how much lies between that and what is stored."""
+
+    at: str
+    states: Mapping[str, State]
+    steps: int = 0
+    size: int = 0
+
+
+_in_hand: dict[tuple[str, int], _InHand] = {}
+"""By checkpoint and bucket."""
+_MOST_STEPS = 50
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What all tasks of a batch know: where it begins and ends, how far it decides, which policies go on."""
+
+    address: Address
+    checkpoint: Path
+    begin: str
+    end: Offset
+    watermarks: Mapping[str, int]
+    kept: frozenset[str]
+    """Policies that are what they were."""
+    anew: bool
+    """Whether others than those were at work before."""
+    buckets: int
+
+
+def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark maps over the rows of a batch."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        blobs: dict[int, list[bytes]] = {}
+        for batch in batches:
+            for bucket, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                blobs.setdefault(bucket, []).append(blob)
+        yield from (_row(DRIVER, blob) for blob in blobs.pop(DRIVER, ()))
+        if not blobs:
+            return
+        plan = load_plan(share.address, share.end.version)
+        instances = plan.detecting.tables.of(fetch_tables(plan, share.address, share.end.tables))
+        for bucket, parts in sorted(blobs.items()):
+            given = [blob for blob in parts if blob]
+            yield _row(bucket, msgspec.msgpack.encode(_work(share, plan.detecting, instances, bucket, given)))
+
+    return run
+
+
+def _work(share: Share, detecting: Detecting, instances: Instances, bucket: int, blobs: list[bytes]) -> Found:
+    store, end = StateStore(share.checkpoint, bucket), name_of(share.end)
+    hand = _in_hand.pop((str(share.checkpoint), bucket), None)
+    if hand is None or hand.at != share.begin:
+        hand = _recalled(share, detecting, instances, bucket, store)
+    kept = {name: state for name, state in hand.states.items() if name in share.kept}
+    found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
+    steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
+    if share.anew or steps > _MOST_STEPS or size > _MOST_BYTES:
+        saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
+        store.save_whole(end, saved, share.begin)
+        steps = size = 0
+    else:
+        store.save_step(end, Taken(share.begin, blobs, dict(share.watermarks)))
+    _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
+    found.bytes = sum(state.size for state in after.values())
+    return found
+
+
+def _recalled(share: Share, detecting: Detecting, instances: Instances, bucket: int, store: StateStore) -> _InHand:
+    """What was remembered where the batch begins, worked out from what is stored."""
+    stored, steps = store.load(share.begin)
+    loaded = {
+        name: detecting.kernel(name, bucket, share.buckets).load(stored[name])
+        for name in detecting.watches
+        if name in stored and name in share.kept
+    }
+    states: Mapping[str, State] = {name: state for name, state in loaded.items() if state is not None}
+    for step in steps:
+        _, states = _step(detecting, states, step.blobs, step.watermarks, instances, bucket, share.buckets)
+    return _InHand(share.begin, states, len(steps), sum(len(blob) for step in steps for blob in step.blobs))
+
+
+def _step(
+    detecting: Detecting,
+    states: Mapping[str, State],
+    blobs: Iterable[bytes],
+    watermarks: Mapping[str, int],
+    instances: Instances,
+    bucket: int,
+    buckets: int,
+) -> tuple[Found, dict[str, State]]:
+    parts: dict[int, list[pa.RecordBatch]] = {}
+    for blob in blobs:
+        for number, some in from_blob(blob).items():
+            parts.setdefault(number, []).extend(some)
+    rows = {number: concat(detecting.leaf_of(number), some) for number, some in parts.items()}
+    found, after = Found(), dict[str, State]()
+    for name in detecting.watches:
+        kernel = detecting.kernel(name, bucket, buckets)
+        state = states.get(name) or kernel.start()
+        own = detecting.rows_of(name, rows)
+        after[name], detected = kernel.step(state, own, watermarks.get(name, state.watermark), instances)
+        found.due = found.due or after[name].due is not None
+        if detected.batch.num_rows:
+            found.detections[name] = _stream(detected.batch)
+    return found, after
+
+
+def _stream(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def _row(bucket: int, blob: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32()), pa.array([blob], pa.binary())], schema=BUCKETS)

@@ -1,0 +1,140 @@
+"""The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
+
+Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
+:mod:`situ.pipeline.source`, and ``first``, the message behind which the first batch begins. A batch ends where the log
+does, or at the same message a moment later: while something is to be decided, the clock brings batches, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from situ.pipeline.offsets import Offset
+from situ.pipeline.source_options import SMALL, SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from situ.pipeline.looking_up import PlannedTables
+
+TICK = 200_000
+"""Microseconds between batches that only the clock brings."""
+SCHEMA = StructType([StructField("bucket", IntegerType()), StructField("blob", BinaryType())])
+
+
+class DetectSource(DataSource):
+    """Rows of policies' leaves, by bucket."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "situ-detect"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
+        return DetectReader(self.options)
+
+
+@dataclass
+class Part(InputPartition):
+    """Messages of the root log, with all that a task needs to make rows of them."""
+
+    first: int
+    last: int
+    version: int
+    tables: dict[str, str]
+    reached: dict[str, int] = field(default_factory=dict)
+    """How far each policy has decided."""
+    wakes: bool = False
+    """Whether this one makes every bucket take a step."""
+
+
+class DetectReader(DataSourceStreamReader):
+    """Cuts the root log into batches beside the driver; ``read`` runs in the tasks."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = SourceOptions.read(options)
+        self._first = int(options.get("first", "0"))
+        self._buckets = int(options["buckets"])
+        self._tables: PlannedTables | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return Offset(seq=self._first).as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxRows(self._options.max_events)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return self._next(Offset.from_json(start), limit).as_json()
+
+    def _next(self, begin: Offset, limit: ReadLimit) -> Offset:
+        from situ.bus.blocking import shared_bus
+        from situ.pipeline.cutting import fitting
+        from situ.pipeline.kept import ProgressStore
+        from situ.pipeline.looking_up import PlannedTables, for_detection
+        from situ.pipeline.plans import current_version
+
+        options, now = self._options, time.time_ns() // 1000
+        bus = shared_bus(options.address)
+        state = bus.state(options.log)
+        behind = max(begin.seq, state.first - 1)
+        last = min(state.last, behind + fitting(bus, options, behind, state.last, limit))
+        version = current_version(options.address)
+        assert options.checkpoint is not None
+        quiet = last <= begin.seq and version == begin.version
+        if quiet and (now - begin.clock < TICK or not ProgressStore(options.checkpoint).is_due(begin)):
+            return begin
+        if self._tables is None:
+            self._tables = PlannedTables(options.address, options.folder, for_detection, teller="detect")
+        version, tables = self._tables.plan(version, begin)
+        small = (last - begin.seq) * state.size <= SMALL * max(state.messages, 1)
+        return Offset(
+            seq=max(last, begin.seq),
+            version=version,
+            partitions=1 if small else options.partitions,
+            clock=max(now, begin.clock + 1),
+            tables=tables,
+        )
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        from situ.pipeline.kept import ProgressStore
+
+        begin, until = Offset.from_json(start), Offset.from_json(end)
+        assert self._options.checkpoint is not None
+        progress = ProgressStore(self._options.checkpoint).load(begin)
+        kept = progress.policies if progress is not None else {}
+        reached = {name: each.reached for name, each in kept.items() if each.reached is not None}
+        first, last = begin.seq + 1, until.seq
+        step = max(-(-(last - first + 1) // until.partitions), 1)
+        starts = range(first, last + 1, step) or range(first, first + 1)
+        return [
+            Part(at, min(at + step - 1, last), until.version, until.tables, reached, wakes=at == first) for at in starts
+        ]
+
+    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        from situ.bus.blocking import shared_bus
+        from situ.pipeline.enrich import enrich, every_bucket
+        from situ.pipeline.looking_up import fetch_tables
+        from situ.pipeline.plans import load_plan
+
+        options = self._options
+        if partition.wakes:
+            yield every_bucket(self._buckets)
+        plan = load_plan(options.address, partition.version)
+        if partition.last < partition.first or plan.detecting.is_empty:
+            return
+        messages = shared_bus(options.address).read(options.log, partition.first, partition.last)
+        instances = plan.detecting.tables.of(fetch_tables(plan, options.address, partition.tables))
+        yield from enrich(messages, plan, instances, partition.reached, self._buckets)
+
+    def stop(self) -> None:
+        if self._tables is not None:
+            self._tables.close()

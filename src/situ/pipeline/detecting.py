@@ -1,0 +1,321 @@
+"""The query ``detect``: policies over the root log, batch by batch, beside the query that writes it.
+
+A batch decides with the watermarks that the batches before it allow, and what it sees itself counts for the next: so
+the tasks of one batch need not wait for each other. What its buckets found becomes transitions of situations here,
+which are published as events of the policies; then progress is written down, and with it that they were published.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from situ.bus.address import Address
+from situ.bus.blocking import BlockingBus, shared_bus
+from situ.bus.names import Names, shard_of
+from situ.bus.packing import pack_late
+from situ.catalogue import ENGINE_FAILED
+from situ.deployment.detecting import Detecting
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.happening import Published, messages_of, positions_of
+from situ.deployment.plan import Plan
+from situ.deployment.progress import Progress
+from situ.errors import SituError
+from situ.event.lines import decode_line, encode_row
+from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    COUNT,
+    ID,
+    KEY,
+    PLACES,
+    RECEIVED,
+    Message,
+    message_id,
+    position,
+    split_lines,
+)
+from situ.event.row import Row
+from situ.interpretation.model import ROOT
+from situ.pipeline.detect import Found, Share, detecting_in
+from situ.pipeline.detect_source import SCHEMA, DetectSource
+from situ.pipeline.enrich import DRIVER, Noticed
+from situ.pipeline.kept import ProgressStore, name_of
+from situ.pipeline.looking_up import fetch_tables
+from situ.pipeline.offsets import Offset, read_offset
+from situ.pipeline.plans import load_plan
+from situ.pipeline.recovery import check_checkpoint
+from situ.pipeline.root_log import ROUTER
+from situ.settings import Settings
+from situ.situation.detection import Detection
+from situ.situation.kernel.reporting import Detected, detections_of
+from situ.situation.lifecycle import Stage, Transition
+
+QUERY = "detect"
+STEPS = ("offset", "detect", "publish", "progress", "done")
+"""What a batch does, in this order."""
+_STOP_WITHIN = 30
+
+
+class _Stopped(Exception):
+    """Ends the query at a batch that has not done anything yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectBatch:
+    """What a finished batch did, for whoever watches."""
+
+    number: int
+    offset: Offset
+    events: int
+    opened: int
+    detections: int
+    late: int
+    seconds: float
+    bytes: int
+
+
+class SparkDetection:
+    """The policies of one zone on Spark."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        address: Address,
+        settings: Settings,
+        checkpoints: Path,
+        *,
+        folder: Path = Path(),
+        partitions: int | None = None,
+        on_batch: Callable[[DetectBatch], None] = lambda batch: None,
+        on_step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._session = session
+        self._address = address
+        self._settings = settings
+        self._folder = folder.absolute()
+        self._checkpoint = checkpoints / QUERY
+        self._partitions = partitions or session.sparkContext.defaultParallelism
+        self._buckets = self._partitions
+        self._store = ProgressStore(self._checkpoint)
+        self._on_batch, self._on_step = on_batch, on_step
+        self._query: StreamingQuery | None = None
+        self._stopping, self._parked = threading.Event(), threading.Event()
+        session.dataSource.register(DetectSource)
+
+    @property
+    def is_active(self) -> bool:
+        return self._query is not None
+
+    def start(self, first: int) -> None:
+        """Start the query behind this message of the root log, or go on where it was."""
+        check_checkpoint(self._checkpoint)
+        self._buckets = self._settled_buckets()
+        stream = (
+            self._session.readStream.format(DetectSource.name())
+            .option("address", self._address.to_json())
+            .option("stream", "ROOT")
+            .option("checkpoint", str(self._checkpoint))
+            .option("partitions", str(self._partitions))
+            .option("buckets", str(self._buckets))
+            .option("folder", str(self._folder))
+            .option("maxEvents", str(self._settings.spark.max_events))
+            .option("first", str(first))
+            .load()
+        )
+        self._query = (
+            stream.writeStream.queryName(QUERY)
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=f"{round(self._settings.spark.trigger.total_seconds() * 1000)} milliseconds")
+            .foreachBatch(self._batch)
+            .start()
+        )
+
+    def _settled_buckets(self) -> int:
+        """As many as the first run had: what is remembered is divided among them."""
+        file = self._checkpoint / "buckets"
+        if file.exists():
+            return int(file.read_text(encoding="utf-8"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(str(self._partitions), encoding="utf-8")
+        return self._partitions
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
+        if self._query is None:
+            return True
+        try:
+            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # fractions are fine
+        except PySparkException as error:
+            if not self._stopping.is_set():
+                reason = str(error).splitlines()[0][:500]
+                remedy = "It goes on from its last batch when it is started again; nothing was lost."
+                raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=remedy)) from error
+            return True
+
+    def stop(self) -> None:
+        """Finish the batch under way, then end."""
+        self._stopping.set()
+        query = self._query
+        if query is None:
+            return
+        while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
+            time.sleep(0.01)
+        if not self._parked.is_set():
+            query.stop()
+        self.wait(_STOP_WITHIN)
+
+    # ── a batch ──
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        if self._stopping.is_set():
+            self._parked.set()
+            raise _Stopped
+        began = time.monotonic()
+        self._on_step("offset")
+        end = read_offset(self._checkpoint, number)
+        start = read_offset(self._checkpoint, number - 1) if number else None
+        plan = load_plan(self._address, end.version)
+        former = self._former(start, end)
+        progress, told, kept = self._begun(start, end, plan, former)
+        watermarks = progress.watermarks(plan.detecting, end.clock)
+        self._on_step("detect")
+        share = Share(
+            address=self._address,
+            checkpoint=self._checkpoint,
+            begin=name_of(start or Offset()),
+            end=end,
+            watermarks=watermarks,
+            kept=kept,
+            anew=start is None or start.version != end.version,
+            buckets=self._buckets,
+        )
+        if end.partitions > 1:
+            frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
+        found, noticed = _sorted_out(frame.mapInArrow(detecting_in(share), SCHEMA).collect())
+        progress = progress.heard(*(each.seen for each in noticed))
+        detections = {name: _detections(name, found) for name in plan.detecting.watches}
+        progress, transitions = progress.decided(plan.detecting, detections, watermarks)
+        told += transitions
+        self._on_step("publish")
+        progress = self._tell(told, noticed, progress, plan, former, end)
+        self._on_step("progress")
+        due = progress.has_open or any(each.due for each in found) or self._lags(progress, plan.detecting, end)
+        self._store.save(end, progress, due=due)
+        self._on_batch(
+            DetectBatch(
+                number=number,
+                offset=end,
+                events=sum(each.events for each in noticed),
+                opened=sum(each.stage is Stage.OPENED for each in told),
+                detections=sum(map(len, detections.values())),
+                late=sum(len(each.late) for each in noticed),
+                seconds=time.monotonic() - began,
+                bytes=sum(each.bytes for each in found),
+            )
+        )
+        self._on_step("done")
+
+    def _former(self, start: Offset | None, end: Offset) -> Detecting | None:
+        if start is None or not start.version or start.version == end.version:
+            return None
+        try:
+            return load_plan(self._address, start.version).detecting
+        except SituError:
+            return None  # the bus has it no more: what it left is closed without its words
+
+    def _begun(
+        self, start: Offset | None, end: Offset, plan: Plan, former: Detecting | None
+    ) -> tuple[Progress, list[Transition], frozenset[str]]:
+        """What the batch starts from; and which policies go on as they were."""
+        before = self._store.load(start) if start is not None else None
+        if before is None:
+            before = Progress(incarnation=end.clock)
+        progress, told = before.adopted(plan.detecting, former)
+        kept = frozenset(
+            name
+            for name, watch in plan.detecting.watches.items()
+            if name in before.policies and before.policies[name].digest == watch.digest
+        )
+        return progress, told, kept
+
+    @staticmethod
+    def _lags(progress: Progress, detecting: Detecting, end: Offset) -> bool:
+        """Whether what this batch saw lets the next decide more."""
+        watermarks = progress.watermarks(detecting, end.clock)
+        return any(watermarks[name] != progress.policies[name].reached for name in watermarks)
+
+    # ── publishing ──
+
+    def _tell(
+        self,
+        told: Sequence[Transition],
+        noticed: Sequence[Noticed],
+        progress: Progress,
+        plan: Plan,
+        former: Detecting | None,
+        end: Offset,
+    ) -> Progress:
+        bus, names = shared_bus(self._address), Names(self._address.zone)
+        late = {pos: policies for each in noticed for pos, policies in each.late.items()}
+        rows = _events_at(bus, names, sorted({*positions_of(told), *late}), plan)
+        instances = plan.detecting.tables.of(fetch_tables(plan, self._address, end.tables))
+        progress, published = messages_of(told, plan.detecting, former, progress, rows, instances)
+        stores = [bus.store(_raw(names, each, end.clock)) for each in published]
+        for pos, policies in late.items():
+            if (row := rows.get(pos)) is not None:
+                stores.append(bus.store(pack_late(names, row, encode_row(row), policies)))
+        for store in stores:
+            store.result()
+        return progress
+
+
+def _sorted_out(rows: Iterable[object]) -> tuple[list[Found], list[Noticed]]:
+    found, noticed = [], []
+    for row in rows:
+        if row.bucket == DRIVER:  # type: ignore[attr-defined]
+            noticed.append(msgspec.msgpack.decode(row.blob, type=Noticed))  # type: ignore[attr-defined]
+        else:
+            found.append(msgspec.msgpack.decode(row.blob, type=Found))  # type: ignore[attr-defined]
+    return found, noticed
+
+
+def _detections(policy: str, found: Iterable[Found]) -> list[Detection]:
+    streams = (each.detections[policy] for each in found if policy in each.detections)
+    batches = (batch for stream in streams for batch in pa.ipc.open_stream(stream))
+    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
+
+
+def _raw(names: Names, message: Published, received: int) -> Message:
+    """A message of a policy, as the router puts those of other clients into the log of what came in."""
+    headers = {
+        CLIENT: message.policy,
+        CONTEXT: ROOT,
+        RECEIVED: str(received),
+        KEY: str(message.key),
+        COUNT: str(message.count),
+        ID: message_id(message.key, message.count),
+    }
+    return Message(subject=names.raw(ROUTER, shard_of(message.policy)), headers=headers, body=message.body)
+
+
+def _events_at(bus: BlockingBus, names: Names, positions: Sequence[int], plan: Plan) -> dict[int, Row]:
+    """The events at these positions of the root log, those that are still there."""
+    found: dict[int, Row] = {}
+    for seq, places in groupby(positions, lambda each: each // PLACES):
+        wanted = set(places)
+        for stored in bus.read(names.root_stream, seq, seq):
+            for place, line in enumerate(split_lines(in_terms_of_now(stored, plan.interpretation).body)):
+                if (pos := position(seq, place)) in wanted:
+                    found[pos] = decode_line(line, pos=pos)
+    return found

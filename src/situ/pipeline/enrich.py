@@ -1,0 +1,103 @@
+"""Stage enrich: messages of the root log → rows of the leaves of all policies, for the buckets that work them.
+
+A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task saw of push
+sources, and what came too late, goes to the driver in rows of no bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+
+from situ.deployment.detecting import Detecting
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.plan import Plan
+from situ.event.message import Stored, position
+from situ.situation.detection import Instances
+from situ.situation.known import Knowledge
+from situ.situation.rows import to_blob
+from situ.situation.watermark import Seen, merged
+
+DRIVER = -1
+"""The bucket of what is for the driver."""
+BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+MANY = 1000
+"""Messages that are enriched together."""
+
+
+class Noticed(msgspec.Struct):
+    """What a task noticed beside the rows."""
+
+    seen: dict[str, Seen] = {}
+    late: dict[int, list[str]] = {}
+    """Positions of events that came too late, and the policies they came too late for."""
+    events: int = 0
+    unknown: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class _Worked:
+    """What is known of instances, as long as the tables are the same."""
+
+    detecting: Detecting
+    knowledge: Knowledge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.knowledge = Knowledge(self.detecting.ontology)
+
+
+_worked: dict[int, _Worked] = {}
+
+
+def enrich(
+    messages: Iterable[Stored], plan: Plan, instances: Instances, reached: Mapping[str, int], buckets: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows for all buckets, in several portions, and then what was noticed."""
+    detecting = plan.detecting
+    worked = _worked.get(id(detecting))
+    if worked is None or worked.detecting is not detecting:
+        _worked.clear()
+        worked = _worked[id(detecting)] = _Worked(detecting)
+    worked.knowledge.take(instances)
+    noticed = Noticed()
+    for some in _portions(messages):
+        bodies = [in_terms_of_now(each, plan.interpretation).body for each in some]
+        read = detecting.observing.messages(bodies, (position(each.seq, 0) for each in some))
+        noticed.seen = merged(noticed.seen, read.seen)
+        noticed.late.update(detecting.late(read.observed, reached))
+        enriched = detecting.enrichment.run(read.observed, worked.knowledge)
+        noticed.events += sum(each.rows.num_rows for each in read.observed)
+        noticed.unknown += sum(each.count for each in enriched.unknown)
+        noticed.failures += sum(each.count for each in enriched.failures)
+        parts = detecting.parts(enriched.rows, buckets)
+        yield _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
+    yield _batch([(DRIVER, msgspec.msgpack.encode(noticed))])
+
+
+def every_bucket(buckets: int) -> pa.RecordBatch:
+    """Rows that make each bucket take a step, though it got nothing."""
+    return _batch((bucket, b"") for bucket in range(buckets))
+
+
+def _portions(messages: Iterable[Stored]) -> Iterator[list[Stored]]:
+    some: list[Stored] = []
+    for message in messages:
+        some.append(message)
+        if len(some) >= MANY:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _batch(rows: Iterable[tuple[int, bytes]]) -> pa.RecordBatch:
+    found = list(rows)
+    columns = [
+        pa.array([bucket for bucket, _ in found], pa.int32()),
+        pa.array([blob for _, blob in found], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=BUCKETS)
