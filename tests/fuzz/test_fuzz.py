@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.policies import OF_THE_LITERATURE
+
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "smart-building"
 _EVENT = (
     b'{"specversion":"1.0","id":"1","source":"a/b","type":"Row","time":"2026-11-01T12:00:00Z","confidence":"80 %",'
@@ -17,6 +19,7 @@ _EVENT = (
 SEEDS = {
     "expressions": (b"\1at.x < 5 m AND s LIKE 'a%' OR exists(lines, x -> x.qty > 3)", b"\1round(d * 1.09, 2) / l_ > 3"),
     "documents": tuple(path.read_bytes() for path in sorted(_EXAMPLE.rglob("*.yaml"))),
+    "policies": tuple(text.encode() for text in OF_THE_LITERATURE.values()),
     "events": (_EVENT, b"[\n" + _EVENT + b",\n" + _EVENT + b"\n]"),
 }
 TARGETS = tuple(SEEDS)

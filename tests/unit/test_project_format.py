@@ -287,3 +287,14 @@ def test_formatting_does_not_change_the_deployment(tmp_path: Path) -> None:
     after = check_folder(tmp_path, {}).deployment
     assert before is not None
     assert before == after
+
+
+def test_policies_are_brought_into_their_form(tmp_path: Path) -> None:
+    untidy = "concepts\n person A (status='guest') # who\nconditions\n A IS awake A\nactions\n log 'a'\n"
+    broken = "concepts\n  person\n"
+    write(tmp_path, {**MINIMAL, "policies/a.dpl": untidy, "policies/b.dpl": broken, "policies/c.txt": untidy})
+    assert format_folder(tmp_path, write=True) == ("policies/a.dpl",)
+    assert (tmp_path / "policies" / "a.dpl").read_text() == (
+        "concepts\n  person A (status = 'guest')  # who\nconditions\n  A is awake A\nactions\n  log 'a'\n"
+    )
+    assert (tmp_path / "policies" / "b.dpl").read_text() == broken
