@@ -211,7 +211,7 @@ def _rule_variants(bench: Bench) -> list[Variant]:
                 )
     most = RULES[1] if bench.quick else RULES[-1]
     made = {share: context_of(most, share) for share in SHARES}
-    for what, make, number in ((RESOLVE, _resolve, 100), (GENERATE, _generate, 10)):
+    for what, make, number in ((RESOLVE, _resolve, 300), (GENERATE, _generate, 20)):
         works = {share: make(*context) for share, context in made.items()}
         variants.append(Variant(name=_by_share(what), work=_timed_in_turns(works, bench.some(number, 3))))
     return variants
