@@ -13,6 +13,7 @@ from situ.situation.leaves import leaves_of, parts, relations_of
 from situ.situation.occurrences import Happened
 from situ.situation.policy import Kind
 from situ.situation.reference import HELD, choices, detect, matches, negative, refutation
+from situ.situation.rows import BASE
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
 SOME = range(200)
@@ -149,7 +150,7 @@ def test_rows_of_observations_carry_what_tests_read() -> None:
                     if part.relation.kind is Kind.CORRELATION:
                         for leaf in leaves_of(case.policy, part.relation):
                             rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
-                            assert rows.schema.names[5:] == [".".join(scalar.path) for scalar in leaf.scalars]
+                            assert rows.schema.names[len(BASE) :] == [".".join(scalar.path) for scalar in leaf.scalars]
 
 
 @pytest.mark.soak
