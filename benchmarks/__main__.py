@@ -19,6 +19,7 @@ from benchmarks import (
     pipeline,
     scale,
     simulator,
+    situation_kernel,
     spark_running,
 )
 from benchmarks.bench import Bench
@@ -38,6 +39,7 @@ SCENARIOS: list[Scenario] = [
     *interpretation.SCENARIOS,
     *interpretation_spark.SCENARIOS,
     *interpretation_running.SCENARIOS,
+    *situation_kernel.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
