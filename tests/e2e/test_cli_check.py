@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import Situ
 
 SUMMARY = (
-    r"9 files, 10 types, 4 functions, 4 sources, 4 contexts, 22 clients"
+    r"12 files, 10 types, 4 functions, 6 sources, 3 concepts, 1 policy, 4 contexts, 22 clients"
     r" · 0 errors, 0 warnings, \d+ observations \(-v shows them\) · \d+\.\d s\n"
 )
 
@@ -35,10 +35,12 @@ def test_json_has_problems_summary_and_digest(situ: Situ, broken_project: Path) 
     summary = ran.data["summary"]
     assert summary.pop("seconds") > 0
     assert summary == {
-        "files": 9,
+        "files": 12,
         "types": 10,
         "functions": 4,
-        "sources": 4,
+        "sources": 6,
+        "concepts": 3,
+        "policies": 1,
         "contexts": 4,
         "clients": 22,
         "errors": 0,

@@ -17,7 +17,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=300, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "\n$ situ check\n9 files, 10 types" in ran.stdout
+    assert "\n$ situ check\n12 files, 10 types" in ran.stdout
     assert "because X104: " in ran.stdout
     assert "smart-building runs with the spark engine." in ran.stdout
     accepted = re.search(
