@@ -19,7 +19,9 @@ from benchmarks import (
     pipeline,
     scale,
     simulator,
+    situation_enrichment,
     situation_kernel,
+    situation_operator,
     spark_running,
 )
 from benchmarks.bench import Bench
@@ -39,7 +41,9 @@ SCENARIOS: list[Scenario] = [
     *interpretation.SCENARIOS,
     *interpretation_spark.SCENARIOS,
     *interpretation_running.SCENARIOS,
+    *situation_enrichment.SCENARIOS,
     *situation_kernel.SCENARIOS,
+    *situation_operator.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
