@@ -399,7 +399,7 @@ def test_a_policy_that_triggers_itself_is_refused() -> None:
     (problem,) = together(named("loop", "log 'a'", "move"))
     assert problem.code.code == "S187"
     assert problem.is_error
-    assert "the event `Moved` that it publishes bring" in problem.message
+    assert "the event `Moved` that it publishes brings what it waits for" in problem.message
 
 
 def test_subtypes_trigger_too() -> None:

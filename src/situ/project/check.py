@@ -25,6 +25,7 @@ from situ.interpretation.load import define_contexts, root_declarations
 from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
+from situ.situation.between import judge_policies
 from situ.situation.check_sources import check_sources
 from situ.situation.load_actions import load_actions
 from situ.situation.load_ontology import load_ontology
@@ -87,7 +88,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         sources=sources,
         push=push,
         ontology=ontology,
-        actions=load_actions(folder.of("actions"), types, problems),
+        actions=load_actions(folder.of("actions"), types, problems, faults=faults),
         contexts=contexts,
     )
     clients = load_clients(
@@ -103,9 +104,11 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     )
     check_executed(contexts, problems)
     files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
+    policies = load_policies(files, schema.domain, sources, problems)
+    problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
     return replace(
         schema,
-        policies=load_policies(files, schema.domain, sources, problems),
+        policies=policies,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

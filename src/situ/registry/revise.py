@@ -24,6 +24,7 @@ from situ.registry.context_changes import Settlement, still_used
 from situ.registry.objects import ONTOLOGY, Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
 from situ.situation.actions import Actions
+from situ.situation.between import judge_policies
 from situ.situation.check_sources import check_sources
 from situ.situation.load_actions import actions_as_json, actions_document, load_actions
 from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_document
@@ -274,10 +275,21 @@ def _with_policies(
     new = load_policies(files, schema.domain, schema.sources, problems)
     running = {**kept.running, **new}
     stopped = {name: each for name, each in kept.stopped.items() if name not in new}
-    return replace(
+    revised = replace(
         schema,
         policies=MappingProxyType({name: running[name] for name in sorted(running)}),
         stopped=MappingProxyType({name: stopped[name] for name in sorted(stopped)}),
+    )
+    if judged := tuple(_judged(revised)):
+        before = {problem.message for problem in _judged(base)}
+        problems.extend(problem for problem in judged if problem.message not in before)
+    return revised
+
+
+def _judged(deployment: Deployment) -> Iterator[Problem]:
+    """What is to be said about its policies together."""
+    return judge_policies(
+        deployment.policies, deployment.actions, deployment.ontology, deployment.push, deployment.types
     )
 
 

@@ -118,12 +118,14 @@ def _similar(policies: Mapping[str, Policy]) -> Iterator[Problem]:
     by: dict[str, list[str]] = {}
     listed = 0
     for name, about in spoken.items():
+        if listed == _MOST_LISTED:
+            return
         candidates = {other for feature in about for other in by.get(feature, ())}
         rated = sorted((-alike(about, spoken[other]), other) for other in candidates)
         close = tuple(other for rating, other in rated if -rating >= ALIKE)[:_MOST_NAMED]
         for feature in about:
             by.setdefault(feature, []).append(name)
-        if close and listed < _MOST_LISTED:
+        if close:
             listed += 1
             yield SIMILAR_POLICIES(policies[name].location, policy=name, others=close)
 

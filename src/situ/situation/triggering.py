@@ -50,7 +50,9 @@ def triggering(
                 continue
             for other in feeding.policies(each):
                 if by or not feeding.excludes(each, other, name):
-                    found[name].setdefault(other, f"the event `{by}`" if by else "the situations")
+                    found[name].setdefault(
+                        other, f"the event `{by}` that it publishes brings" if by else "its own situations bring"
+                    )
     return found
 
 
@@ -63,7 +65,7 @@ def circles(
     for name, policy in policies.items():
         if name in edges[name] and name not in ending:
             remedy = "Let it publish a type that it does not observe, or let it suspend itself."
-            how = f"{edges[name][name]} that it publishes bring what it waits for"
+            how = f"{edges[name][name]} what it waits for"
             yield TRIGGERS_ITSELF(_place(policy), policy=name, how=how, remedy=remedy)
     lasting = {name: [each for each in to if each not in ending] for name, to in edges.items() if name not in ending}
     for circle in _circles(lasting):
