@@ -17,7 +17,7 @@ from situ.bus.address import Address
 from situ.deployment.detecting import Detecting
 from situ.pipeline.enrich import BUCKETS, DRIVER
 from situ.pipeline.kept import StateStore, Taken, name_of
-from situ.pipeline.looking_up import fetch_tables
+from situ.pipeline.looking_up import known_instances
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import load_plan
 from situ.situation.detection import Instances
@@ -30,7 +30,7 @@ class Found(msgspec.Struct):
 
     detections: dict[str, bytes] = {}
     due: bool = False
-    bytes: int = 0
+    size: int = 0
     """Of what is remembered."""
 
 
@@ -78,7 +78,7 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
         if not blobs:
             return
         plan = load_plan(share.address, share.end.version)
-        instances = plan.detecting.tables.of(fetch_tables(plan, share.address, share.end.tables))
+        instances = known_instances(plan, share.address, share.end.tables)
         for bucket, parts in sorted(blobs.items()):
             given = [blob for blob in parts if blob]
             yield _row(bucket, msgspec.msgpack.encode(_work(share, plan.detecting, instances, bucket, given)))
@@ -101,7 +101,7 @@ def _work(share: Share, detecting: Detecting, instances: Instances, bucket: int,
     else:
         store.save_step(end, Taken(share.begin, blobs, dict(share.watermarks)))
     _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
-    found.bytes = sum(state.size for state in after.values())
+    found.size = sum(state.size for state in after.values())
     return found
 
 

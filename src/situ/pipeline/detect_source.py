@@ -79,7 +79,7 @@ class DetectReader(DataSourceStreamReader):
         from situ.bus.blocking import shared_bus
         from situ.pipeline.cutting import fitting
         from situ.pipeline.kept import ProgressStore
-        from situ.pipeline.looking_up import PlannedTables, for_detection
+        from situ.pipeline.looking_up import DETECT, PlannedTables, for_detection
         from situ.pipeline.plans import current_version
 
         options, now = self._options, time.time_ns() // 1000
@@ -93,7 +93,7 @@ class DetectReader(DataSourceStreamReader):
         if quiet and (now - begin.clock < TICK or not ProgressStore(options.checkpoint).is_due(begin)):
             return begin
         if self._tables is None:
-            self._tables = PlannedTables(options.address, options.folder, for_detection, teller="detect")
+            self._tables = PlannedTables(options.address, options.folder, for_detection, query=DETECT)
         version, tables = self._tables.plan(version, begin)
         small = (last - begin.seq) * state.size <= SMALL * max(state.messages, 1)
         return Offset(
@@ -122,7 +122,7 @@ class DetectReader(DataSourceStreamReader):
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         from situ.bus.blocking import shared_bus
         from situ.pipeline.enrich import enrich, every_bucket
-        from situ.pipeline.looking_up import fetch_tables
+        from situ.pipeline.looking_up import known_instances
         from situ.pipeline.plans import load_plan
 
         options = self._options
@@ -132,7 +132,7 @@ class DetectReader(DataSourceStreamReader):
         if partition.last < partition.first or plan.detecting.is_empty:
             return
         messages = shared_bus(options.address).read(options.log, partition.first, partition.last)
-        instances = plan.detecting.tables.of(fetch_tables(plan, options.address, partition.tables))
+        instances = known_instances(plan, options.address, partition.tables)
         yield from enrich(messages, plan, instances, partition.reached, self._buckets)
 
     def stop(self) -> None:

@@ -51,7 +51,7 @@ from situ.pipeline.detect import Found, Share, detecting_in
 from situ.pipeline.detect_source import SCHEMA, DetectSource
 from situ.pipeline.enrich import DRIVER, Noticed
 from situ.pipeline.kept import ProgressStore, name_of
-from situ.pipeline.looking_up import fetch_tables
+from situ.pipeline.looking_up import DETECT, known_instances
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import load_plan
 from situ.pipeline.recovery import check_checkpoint
@@ -61,7 +61,7 @@ from situ.situation.detection import Detection
 from situ.situation.kernel.reporting import Detected, detections_of
 from situ.situation.lifecycle import Stage, Transition
 
-QUERY = "detect"
+QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")
 """What a batch does, in this order."""
 _STOP_WITHIN = 30
@@ -82,7 +82,8 @@ class DetectBatch:
     detections: int
     late: int
     seconds: float
-    bytes: int
+    size: int
+    """Of what kernels remember, in bytes."""
 
 
 class SparkDetection:
@@ -221,7 +222,7 @@ class SparkDetection:
                 detections=sum(map(len, detections.values())),
                 late=sum(len(each.late) for each in noticed),
                 seconds=time.monotonic() - began,
-                bytes=sum(each.bytes for each in found),
+                size=sum(each.size for each in found),
             )
         )
         self._on_step("done")
@@ -269,7 +270,7 @@ class SparkDetection:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
         rows = _events_at(bus, names, sorted({*positions_of(told), *late}), plan)
-        instances = plan.detecting.tables.of(fetch_tables(plan, self._address, end.tables))
+        instances = known_instances(plan, self._address, end.tables)
         progress, published = messages_of(told, plan.detecting, former, progress, rows, instances)
         stores = [bus.store(_raw(names, each, end.clock)) for each in published]
         for pos, policies in late.items():

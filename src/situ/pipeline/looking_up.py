@@ -24,7 +24,8 @@ from situ.errors import SituError
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, fetch, fetch_text, load_plan
 from situ.registry.engines import TROUBLES
-from situ.sources.table import Keyed, Table
+from situ.situation.detection import Instances
+from situ.sources.table import Keyed
 from situ.tables import TablesInUse
 from situ.tables.stored import FetchedTables, TableStore
 from situ.types.table import Types
@@ -44,14 +45,14 @@ class PlannedTables:
         folder: Path,
         needs: Needs | None = None,
         *,
-        teller: str = "spark",
+        query: str = "",
     ) -> None:
-        """``needs`` says what a deployment looks up in; ``teller`` is who says on the bus what is wrong."""
+        """``needs`` says what a deployment looks up in; ``query`` is which one asks, if not that of events."""
         self._address = address
         self._needs = needs or for_conversion
-        self._teller = teller
+        self._teller = query or "spark"
         self._tables = TablesInUse(folder)
-        self._store = TableStore(shared_bus(address))
+        self._store = TableStore(shared_bus(address), query)
         self._version = 0
         self._terms = _Terms()
         self._types = Types(types={})
@@ -162,15 +163,20 @@ def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]
     return plan.interpretation
 
 
-_fetched = FetchedTables()
+DETECT = "detect"
+"""The query of detection, whose tables are its own."""
+_fetched, _for_detection = FetchedTables(), FetchedTables(DETECT)
 
 
-def fetch_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> Mapping[str, Table]:
-    """The tables with these digests."""
-    deployment = plan.deployment
-    return _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
+def known_instances(plan: Plan, address: Address, digests: Mapping[str, str]) -> Instances:
+    """What the tables of detection with these digests know of instances."""
+    deployment, bus = plan.deployment, shared_bus(address)
+    found = _for_detection.get(bus, digests, deployment.sources, deployment.types) if digests else {}
+    return plan.detecting.tables.of(found)
 
 
 def use_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> None:
     """Have a worker look up in the tables with these digests from here on."""
-    plan.interpretation.rows.tables = fetch_tables(plan, address, digests)
+    deployment = plan.deployment
+    found = _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
+    plan.interpretation.rows.tables = found

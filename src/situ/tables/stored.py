@@ -1,7 +1,7 @@
 """Tables on the bus: what a batch looks up in is kept under its digest, so that it finds the same when it is repeated.
 
-Rows are text as events are. One process puts tables there and takes away what no batch needs any more; those who look
-rows up fetch each table once.
+Rows are text as events are. One process puts the tables of a query there and takes away what no batch of it needs any
+more; those who look rows up fetch each table once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from situ.types.table import Types
 
 
 class TableStore:
-    """Puts the tables of one zone on the bus, and takes them away again. A note on the bus says which are there."""
+    """Puts the tables of one query on the bus, and takes them away again. A note on the bus says which are there."""
 
-    def __init__(self, bus: BlockingBus) -> None:
+    def __init__(self, bus: BlockingBus, query: str = "") -> None:
         self._bus = bus
-        self._note = f"tables-{bus.zone}"
+        self._query = query
+        self._note = f"tables-{bus.zone}{query and '-'}{query}"
         entry = bus.get(REGISTRY, self._note)
         self._noted: set[str] = (
             set(msgspec.json.decode(entry.value, type=list[str])) if entry and entry.value else set()
@@ -46,10 +47,10 @@ class TableStore:
             if table.digest not in self._put:
                 write = encoder(table.row, types)
                 content = msgspec.json.encode([write(row) for row in table.rows])
-                self._bus.put_object(DEPLOYMENTS, _name(self._bus, table.digest), content)
+                self._bus.put_object(DEPLOYMENTS, _name(self._bus, self._query, table.digest), content)
                 self._put.add(table.digest)
         for digest in self._noted - needed:
-            self._bus.remove_object(DEPLOYMENTS, _name(self._bus, digest))
+            self._bus.remove_object(DEPLOYMENTS, _name(self._bus, self._query, digest))
         self._write(needed)
         self._put &= needed
         return digests
@@ -61,9 +62,10 @@ class TableStore:
 
 
 class FetchedTables:
-    """The tables that one process has fetched from the bus: those of the last batch."""
+    """The tables of a query that one process has fetched from the bus: those of the last batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, query: str = "") -> None:
+        self._query = query
         self._known: dict[str, Table] = {}
 
     def get(
@@ -71,25 +73,24 @@ class FetchedTables:
     ) -> dict[str, Table]:
         """The tables with these digests."""
         found = {
-            name: self._known.get(digest) or _fetch(bus, digest, sources[name], types)
+            name: self._known.get(digest) or self._fetch(bus, digest, sources[name], types)
             for name, digest in digests.items()
         }
         self._known = {table.digest: table for table in found.values()}
         return found
 
+    def _fetch(self, bus: BlockingBus, digest: str, source: Source, types: Types) -> Table:
+        content = bus.get_object(DEPLOYMENTS, _name(bus, self._query, digest))
+        if content is None:
+            reason = f"the bus has no rows of the source {source.name} as this batch had them"
+            raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy="Start `situ run` again."))
+        read = decoder(source.row, types, "reject")
+        return Table(
+            source=source.name,
+            row=source.row,
+            rows=tuple(read(row).value for row in msgspec.json.decode(content)),
+        )
 
-def _fetch(bus: BlockingBus, digest: str, source: Source, types: Types) -> Table:
-    content = bus.get_object(DEPLOYMENTS, _name(bus, digest))
-    if content is None:
-        reason = f"the bus has no rows of the source {source.name} as this batch had them"
-        raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy="Start `situ run` again."))
-    read = decoder(source.row, types, "reject")
-    return Table(
-        source=source.name,
-        row=source.row,
-        rows=tuple(read(row).value for row in msgspec.json.decode(content)),
-    )
 
-
-def _name(bus: BlockingBus, digest: str) -> str:
-    return f"table-{bus.zone}-{digest}"
+def _name(bus: BlockingBus, query: str, digest: str) -> str:
+    return f"table-{bus.zone}-{query}{query and '-'}{digest}"
