@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.markdown import anchored, block, code, head, sections, table
-from situ.project.places import FOLDERS, LATER_FILES, LATER_FOLDERS, OWN_FOLDER
+from situ.project.places import FILES, FOLDERS, LATER_FILES, LATER_FOLDERS, OWN_FOLDER
 from situ.project.schemas import schemas
+from situ.situation.actions import VERBS
 
 _INTRODUCTION = f"""\
 A project is a folder with a `situ.yaml`. Declarations stand beside it, in as many files as you like: which declaration
@@ -24,12 +25,17 @@ the first line of each file of a new project points to them.
 ABOUT = {
     "situ": "The name of the project, and how it runs. Only `name` is required. This release checks all settings and "
     "uses the limits of expressions; the others are for engines that come with later releases.",
+    "ontology": "What policies can talk about: concepts, relationships between them, measures over them. "
+    "[The ontology](../concepts/situations.md#the-ontology) explains it.",
+    "actions": "What policies can do, by name. [Actions](../concepts/situations.md#actions) explains them.",
     "types": "Types of events and of their parts, and units that are not physical. "
     "[Types](../concepts/types.md) explains them.",
     "functions": "Functions of the project, which filters and other functions can call, and conversions. "
     "[How to add a function](../howto/add-a-function.md).",
-    "sources": "Tables that others keep and that are looked up in. A source is one of `csv`, `parquet` and `sql`. "
-    "[How to look up in tables](../howto/look-up-in-tables.md).",
+    "sources": "Tables that others keep, each one of `csv`, `parquet`, `xml` and `sql`: contexts look up in them, "
+    "and those with a `concept` tell policies of its instances; and push sources, events that do. "
+    "[How to look up in tables](../howto/look-up-in-tables.md), "
+    "[how to describe a domain](../howto/describe-a-domain.md).",
     "contexts": "What values mean to those who are in a context, as differences from root or from another context; one "
     "context a file. [Contexts](../concepts/contexts.md) explains them; files `contexts/*.xml` are "
     "[the same in XML](../howto/write-a-context-in-xml-or-python.md).",
@@ -41,6 +47,26 @@ EXAMPLES = {
 version: 1
 name: smart-building
 limits: {expression_nodes: 2000}""",
+    "ontology": """\
+version: 1
+concepts:
+  person: {id: string, status: string, position: Point m}
+  visitor(person): {host: string}                # all that a person has, and a host
+  room: {id: string, security: string, area: Box m, floor: string}
+  floor: {id: string}
+groups: {places: [room, floor]}
+containers: {room: floor}                        # R is part of F
+relationships:
+  inside: {between: [person.position, room.area], function: inside}
+  within: {between: [person.position, person.position], function: within, parameter: {name: distance, unit: m}}
+measures:
+  distance: {between: [person.position, person.position], function: distance, unit: m}""",
+    "actions": """\
+version: 1
+actions:
+  open window: {command: "window-{R.id}", data: {open: true}}
+  close window: {command: "window-{R.id}", data: {open: false}}
+opposed: [[open window, close window]]""",
     "types": """\
 version: 1
 units: {EUR: currency}
@@ -117,6 +143,15 @@ _MEANINGS = {
     "ATTRIBUTE.optional": "whether it may be missing",
     "ATTRIBUTE.default": "what stands for a missing value, as it would stand in an event",
     "units.UNIT": "what kind of thing it is",
+    "groups.GROUP": "its members",
+    "containers.CONCEPT": "what it is part of",
+    "relationships.RELATIONSHIP": "one, or a list of several between other concepts",
+    "parameter.name": "what it is called in the function",
+    "parameter.unit": "its unit",
+    "measures.MEASURE": "one, or a list of several between other concepts",
+    "actions.ACTION": "one thing to do, or a list of several",
+    **{f"ACTION.{verb}": f"`{verb}`, and of whom or what" for verb in VERBS},
+    "pull.SOURCE.attributes.TARGET": "the column of an attribute",
     "functions.FUNCTION": "the short form, `SIGNATURE = EXPRESSION`, or the long one",
 }
 
@@ -125,9 +160,17 @@ _NAMED = {
     "types": "TYPE",
     "events": "TYPE",
     "TYPE": "ATTRIBUTE",
+    "concepts": "CONCEPT",
+    "CONCEPT": "ATTRIBUTE",
+    "groups": "GROUP",
+    "containers": "CONCEPT",
+    "relationships": "RELATIONSHIP",
+    "measures": "MEASURE",
+    "actions": "ACTION",
     "units": "UNIT",
     "functions": "FUNCTION",
     "pull": "SOURCE",
+    "push": "SOURCE",
     "columns": "ATTRIBUTE",
     "lookup": "NAME",
     "state": "NAME",
@@ -152,9 +195,11 @@ def page() -> str:
 
 
 def _places() -> str:
-    rows = [[code("situ.yaml"), "read", "the project"]]
+    rows = [[code(file), "read", "the project" if kind == "situ" else kind] for file, kind in FILES.items()]
     rows += [[code(f"{folder}/*.yaml"), "read", folder] for folder in FOLDERS]
     rows += [[code("contexts/*.xml"), "read", "contexts in XML"]]
+    rows += [[code("policies/*.dpl"), "read", "[policies](../concepts/situations.md#policies)"]]
+    rows += [[code("policies/*.test.yaml"), "read by `situ test`", "tests of policies"]]
     rows += [[code("functions/*.py"), "read", "[functions in Python](../howto/write-functions-in-python.md)"]]
     rows += [[code(file), "later", about] for file, about in LATER_FILES.items()]
     rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
@@ -183,7 +228,11 @@ def _below(form: Mapping[str, Any], way: str) -> Iterator[list[str]]:
     for each in alternatives:
         if each.get("properties"):
             yield from _keys(each, f"{way}.", alone=alone)
-        if isinstance(each.get("items"), dict) and each["items"].get("properties"):
+        if (
+            isinstance(each.get("items"), dict)
+            and each["items"].get("properties")
+            and each["items"] not in alternatives
+        ):
             yield from _keys(each["items"], f"{way}[].", alone=alone)
         named = each.get("additionalProperties")
         if isinstance(named, dict):

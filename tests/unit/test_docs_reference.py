@@ -11,7 +11,7 @@ from situ.catalogue import CODES
 from situ.expr.functions.lists import FORMS
 from situ.expr.functions.table import FUNCTIONS
 from situ.project.check import check_folder
-from situ.project.places import FOLDERS
+from situ.project.places import FILES, FOLDERS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -38,7 +38,7 @@ def test_functions_and_forms_are_documented() -> None:
 def test_examples_of_files_make_a_project(tmp_path: Path) -> None:
     """The examples on the page of files, one of each kind, put together are a project without errors."""
     examples = dict(_SECTION.findall(page("files.md")))
-    assert examples.keys() == {"situ.yaml", *(f"{folder}/*.yaml" for folder in FOLDERS)}
+    assert examples.keys() == {*FILES, *(f"{folder}/*.yaml" for folder in FOLDERS)}
     for name, text in examples.items():
         path = tmp_path / name.replace("*", "example")
         path.parent.mkdir(exist_ok=True)

@@ -123,7 +123,10 @@ def _types() -> dict[str, Any]:
 
 
 def _ontology() -> dict[str, Any]:
-    concept = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": _attribute()}
+    attribute = _attribute()
+    attribute["description"] = "TYPE [UNIT], or {type, unit}"
+    del attribute["anyOf"][-1]["properties"]["default"]
+    concept = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": attribute}
     end = {**_TEXT, "pattern": r"^[^.]+\.[^.]+$", "examples": ["person.position"]}
     fields = {
         "between": {"type": "array", "items": end, "minItems": 2, "maxItems": 2, "description": "its two ends"},
