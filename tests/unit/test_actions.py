@@ -491,6 +491,13 @@ def test_similar_policies_are_listed() -> None:
     )
     assert [(each.code.code, each.message) for each in problems] == [("S232", "The policy `two` is similar to `one`.")]
     assert not any(each.is_error for each in problems)
+    here, there = (named(name, "log a", concepts=f"person A\nroom R (floor = '{name}')") for name in ("one", "two"))
+    assert together(here, there) == []  # the same for others
+    nearer, near = (
+        named(f"d{far}", "log a", conditions=f"A is within {far} m of B", concepts="person A\nperson B")
+        for far in (1, 2)
+    )
+    assert codes(tuple(together(nearer, near))) == ["S232"]
     other = named("two", "log b", concepts="robot X\nperson Y", conditions="Y is near 5 m of X")
     assert together(named("one", "log a"), other) == []
 

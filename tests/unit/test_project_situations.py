@@ -214,7 +214,7 @@ class TestRegistry:
         start = state(deployed(tmp_path))
         text = FILES["policies/other.dpl"].replace("two-together", "close").replace("1 m", "2 m")
         added, problems = propose_added(start, Key("policy", "close"), policy_document("close", text, "close.dpl"))
-        assert problems == ()
+        assert [str(each.message) for each in problems] == ["The policy `two-together` is similar to `close`."]
         after = following(start, added)
         assert "close" in after.deployment.policies
         assert after.objects[Key("policy", "close")].origin == "api"
@@ -237,6 +237,15 @@ class TestRegistry:
         with pytest.raises(SituError) as caught:
             propose_added(start, Key("policy", "x"), policy_document("x", text, "x.dpl"))
         assert code in codes(caught.value.problems)
+
+    def test_a_policy_is_judged_beside_the_others(self, tmp_path: Path) -> None:
+        start = state(deployed(tmp_path))
+        text = "actions: {move: {publish: Sighting, data: {who: somebody, at: {x: 1, y: 2}}}}"
+        after = following(start, propose_added(start, Key("action", "move"), parse_yaml(text, "a.yaml"))[0])
+        loop = FILES["policies/other.dpl"].replace("two-together", "loop").replace("log two persons", "move")
+        with pytest.raises(SituError) as caught:
+            propose_added(after, Key("policy", "loop"), policy_document("loop", loop, "loop.dpl"))
+        assert codes(caught.value.problems) == ["S187"]
 
     def test_push_sources_and_concepts_come_while_policies_run(self, tmp_path: Path) -> None:
         start = state(deployed(tmp_path))

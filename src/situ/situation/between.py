@@ -23,11 +23,12 @@ from situ.situation.triggering import circles
 from situ.sources.model import Push
 from situ.types.table import Types
 
-ALIKE = 0.6
+ALIKE = 0.5
 """How much of what two policies speak of they must share to be called similar."""
 _MOST_OPPOSED = 50
 _MOST_LISTED = 20
 _MOST_NAMED = 3
+_VALUE = re.compile(r"'(?:[^']|'')*'|\b[0-9][0-9.]*")
 
 
 def judge_policies(
@@ -136,8 +137,9 @@ def alike(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _speaks_of(policy: Policy) -> frozenset[str]:
-    """Concepts with their properties, and relations between them: whatever the aliases are called."""
+    """Concepts and relations between them, each with its values and without: whatever the aliases are called."""
     concepts = {alias.name: f"{alias.concept} ({alias.text})" for alias in policy.aliases}
     names = re.compile(r"\b(?:" + "|".join(map(re.escape, concepts)) + r")\b")
-    relations = (names.sub(lambda found: concepts[found[0]], each.text) for each in relations_of(policy))
-    return frozenset((*concepts.values(), *relations))
+    relations = [names.sub(lambda found: concepts[found[0]], each.text) for each in relations_of(policy)]
+    said = (*concepts.values(), *relations)
+    return frozenset((*said, *(_VALUE.sub("…", each) for each in said)))
