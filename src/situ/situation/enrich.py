@@ -7,7 +7,7 @@ constraints share one join, whose pairs are then sorted out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -53,6 +53,7 @@ class Enrichment:
         for leaf in self.leaves:
             groups.setdefault((leaf.concept, leaf.attribute, leaf.test, leaf.observed, leaf.other), []).append(leaf)
         self._groups = [group_of(members, constraints) for members in groups.values()]
+        self._looking: dict[tuple[str, str], tuple[Group, ...]] = {}
 
     def scalars(self, concept: str, attribute: str) -> tuple[Scalar, ...]:
         """What is looked at of an attribute that events bring: the columns that observations of it must have."""
@@ -65,10 +66,10 @@ class Enrichment:
 
     def is_wanted(self, concept: str, attribute: str) -> bool:
         """Whether any leaf looks at this attribute of instances of this concept."""
-        return any(True for _ in self._of(concept, attribute))
+        return bool(self._of(concept, attribute))
 
     def run(self, observed: Iterable[Observed], knowledge: Knowledge) -> Enriched:
-        """The rows of all leaves, those of each in the order of its observations."""
+        """The rows of all leaves, those of each push source in the order of its observations."""
         found: dict[Leaf, list[pa.RecordBatch]] = {}
         unknown: list[Unknown] = []
         failures: list[Failure] = []
@@ -78,8 +79,7 @@ class Enrichment:
             seen = Seen(each.rows, self.scalars(each.concept, each.attribute), knowledge)
             for group in self._of(each.concept, each.attribute):
                 for leaf, rows in group.rows(seen):
-                    if rows.num_rows:
-                        found.setdefault(leaf, []).append(rows)
+                    found.setdefault(leaf, []).append(rows)
             unknown += seen.unknown()
             failures += seen.failures
         return Enriched(
@@ -88,8 +88,15 @@ class Enrichment:
             failures=tuple(failures),
         )
 
-    def _of(self, concept: str, attribute: str) -> Iterator[Group]:
-        for group in self._groups:
-            declared = self._ontology.concepts[group.concept]
-            if group.attribute == attribute and concept in (declared.members or (declared.name,)):
-                yield group
+    def _of(self, concept: str, attribute: str) -> tuple[Group, ...]:
+        """The groups that look at this attribute of instances of this concept."""
+        found = self._looking.get((concept, attribute))
+        if found is None:
+            of_attribute = (group for group in self._groups if group.attribute == attribute)
+            found = tuple(group for group in of_attribute if concept in self._members(group.concept))
+            self._looking[concept, attribute] = found
+        return found
+
+    def _members(self, concept: str) -> tuple[str, ...]:
+        declared = self._ontology.concepts[concept]
+        return declared.members or (declared.name,)

@@ -32,6 +32,7 @@ from situ.types.model import Type
 
 _IDENTITY, _PUSH = BASE.get_field_index("identity"), BASE.get_field_index("push")
 _LONGEST_SAMPLE = 200
+NO_CONSTRAINT = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ class Seen:
         self.identities = rows.column(_IDENTITY)
         self._base = pa.RecordBatch.from_arrays(rows.columns[: len(BASE)], schema=BASE)
         self._places: dict[str, Array] = {}
+        self.chosen: dict[int, Bools] = {}
+        """By the number of a constraint."""
         self.failures: list[Failure] = []
 
     def places(self, concept: str) -> Array:
@@ -112,40 +115,55 @@ class Seen:
 
 
 class Constraints:
-    """Constraints of aliases: each compiled once, and evaluated once for all instances of a concept."""
+    """Constraints of aliases: each compiled once, and evaluated once for all instances of a concept.
+
+    They are numbered: to look one up by what it says would take longer than to evaluate it for an event.
+    """
 
     def __init__(self) -> None:
-        self._masks: dict[Node, Mask] = {}
-        self._held: dict[tuple[str, Node], tuple[Known, Bools]] = {}
+        self._numbers: dict[tuple[str, Node], int] = {}
+        self._masks: list[Mask] = []
+        self._held: dict[int, tuple[Known, Bools]] = {}
 
-    def instances(self, concept: str, constraint: Node | None, known: Known) -> Bools | None:
-        """Which of all instances satisfy a constraint; None: all do."""
+    def number(self, concept: str, constraint: Node | None) -> int:
+        """The number of a constraint on instances of a concept; -1: there is none."""
         if constraint is None:
+            return NO_CONSTRAINT
+        number = self._numbers.setdefault((concept, constraint), len(self._masks))
+        if number == len(self._masks):
+            self._masks.append(compile_mask(constraint))
+        return number
+
+    def instances(self, number: int, known: Known) -> Bools | None:
+        """Which of all instances satisfy a constraint; None: all do."""
+        if number == NO_CONSTRAINT:
             return None
-        held = self._held.get((concept, constraint))
+        held = self._held.get(number)
         if held is None or held[0] is not known:
-            held = self._held[concept, constraint] = (known, known.holds(self._mask(constraint)))
+            held = self._held[number] = (known, known.holds(self._masks[number]))
         return held[1]
 
-    def observations(self, leaf: Leaf, seen: Seen) -> Bools | None:
+    def observations(self, number: int, concept: str, seen: Seen) -> Bools | None:
         """Of which observations the instance satisfies the constraint; None: of all."""
-        known = seen.knowledge.of(leaf.concept)
-        places = seen.places(leaf.concept)
-        satisfied = self.instances(leaf.concept, leaf.constraint, known)
-        if satisfied is None or leaf.constraint is None:
+        places = seen.places(concept)
+        if number == NO_CONSTRAINT:
             return None
+        found = seen.chosen.get(number)
+        if found is None:
+            known = seen.knowledge.of(concept)
+            found = seen.chosen[number] = self._of_places(number, known, places, seen)
+        return found
+
+    def _of_places(self, number: int, known: Known, places: Array, seen: Seen) -> Bools:
+        satisfied = self.instances(number, known)
+        assert satisfied is not None
         found: Bools = np.append(satisfied, False)[places]
         absent = np.flatnonzero(places == len(known))
         if len(absent):
-            mask = self._mask(leaf.constraint)
+            mask = self._masks[number]
             batch = unknown_batch(IT, mask.reads, seen.identities.take(pa.array(absent)))
             found[absent] = mask.of(mask.frame(batch)).holds
         return found
-
-    def _mask(self, constraint: Node) -> Mask:
-        if constraint not in self._masks:
-            self._masks[constraint] = compile_mask(constraint)
-        return self._masks[constraint]
 
 
 class Group(ABC):
@@ -154,6 +172,7 @@ class Group(ABC):
     def __init__(self, leaves: list[Leaf], constraints: Constraints) -> None:
         first = leaves[0]
         self.leaves, self.constraints = leaves, constraints
+        self._numbers = [constraints.number(leaf.concept, leaf.constraint) for leaf in leaves]
         self.concept, self.attribute, self.variable = first.concept, first.attribute, first.observed
         self.test = first.test
         scalars = {scalar.path: scalar for leaf in leaves for scalar in leaf.scalars}
@@ -166,9 +185,13 @@ class Group(ABC):
     def observed_reads(self) -> dict[Key, Type]:
         return {(self.variable, scalar.path): scalar.type for scalar in self.reads}
 
+    def chosen(self, seen: Seen) -> list[Bools | None]:
+        """For each leaf, of which observations the instance satisfies its constraint; None: of all."""
+        return [self.constraints.observations(number, self.concept, seen) for number in self._numbers]
+
     @abstractmethod
     def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        """The rows of each leaf."""
+        """The rows of each leaf that has some."""
 
     def failed(self, reads: Mapping[Key, Type], batches: Mapping[str, tuple[Batch, int]], count: int) -> Failure:
         """What failed, with the values in these rows of these batches."""
@@ -184,9 +207,10 @@ class _Observations(Group):
     """Without a test: whatever is observed of instances that satisfy the constraint."""
 
     def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
-        for leaf in self.leaves:
-            chosen = self.constraints.observations(leaf, seen)
+        for leaf, chosen in zip(self.leaves, self.chosen(seen), strict=True):
             places = None if chosen is None or chosen.all() else np.flatnonzero(chosen)
+            if places is not None and not len(places):
+                continue
             base = seen.taken(places)
             columns = [seen.column(self, scalar.path, scalar.type) for scalar in leaf.scalars]
             if places is not None:
@@ -205,23 +229,26 @@ class _Unary(Group):
     def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
         batch = seen.batch(self)
         outcome = self._mask.of(self._mask.frame(batch))
-        wanted: Bools | None = None
-        for leaf in self.leaves:
-            chosen = self.constraints.observations(leaf, seen)
-            holds = outcome.holds if chosen is None else outcome.holds & chosen
-            wanted = _or(wanted, chosen, seen.count)
-            base = seen.taken(np.flatnonzero(holds))
-            yield leaf, pa.RecordBatch.from_arrays(base.columns, schema=row_schema(leaf))
-        if outcome.failed is not None and wanted is not None:
-            failed = np.flatnonzero(outcome.failed & wanted)
+        chosen = self.chosen(seen)
+        for leaf, mask in zip(self.leaves, chosen, strict=True):
+            places = np.flatnonzero(outcome.holds if mask is None else outcome.holds & mask)
+            if len(places):
+                yield leaf, pa.RecordBatch.from_arrays(seen.taken(places).columns, schema=row_schema(leaf))
+        if outcome.failed is not None:
+            failed = np.flatnonzero(outcome.failed & _any(chosen, seen.count))
             if len(failed):
                 batches = {self.variable: (batch, int(failed[0]))}
                 seen.failures.append(self.failed(self._mask.reads, batches, len(failed)))
 
 
-def _or(one: Bools | None, other: Bools | None, count: int) -> Bools:
-    everything = np.ones(count, np.bool_) if other is None else other
-    return everything if one is None else one | everything
+def _any(masks: list[Bools | None], count: int) -> Bools:
+    """Where one of them is true; None is true everywhere."""
+    found = np.zeros(count, np.bool_)
+    for mask in {id(mask): mask for mask in masks}.values():
+        if mask is None:
+            return np.ones(count, np.bool_)
+        found |= mask
+    return found
 
 
 class _Binary(Group):
@@ -231,18 +258,15 @@ class _Binary(Group):
         super().__init__(leaves, constraints)
         assert self.test is not None
         self.other = leaves[0].other
+        self._other_numbers = [constraints.number(leaf.other, leaf.other_constraint) for leaf in leaves]
         self._unobserved = RIGHT if self.variable == LEFT else LEFT
         self._pairing = Pairing(self.test, self.variable, self._unobserved)
         self._others: _Others | None = None
 
     def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
         others = self._of_others(seen.knowledge.of(self.other))
-        chosen = [self.constraints.observations(leaf, seen) for leaf in self.leaves]
-        wanted: Bools | None = None
-        for each in chosen:
-            wanted = _or(wanted, each, seen.count)
-        assert wanted is not None
-        places = np.flatnonzero(wanted)
+        chosen = self.chosen(seen)
+        places = np.flatnonzero(_any(chosen, seen.count))
         if not len(places) or not len(others.places):
             return
         batch = seen.batch(self)
@@ -260,18 +284,14 @@ class _Binary(Group):
                 if satisfied is not None:
                     keep = keep & satisfied[partners]
                 mine, theirs = rows[keep], partners[keep]
-            base = seen.taken(mine)
-            other = others.known.identities.take(pa.array(theirs))
-            yield leaf, pa.RecordBatch.from_arrays([*base.columns, other], schema=row_schema(leaf))
+            if len(mine):
+                base, other = seen.taken(mine), others.known.identities.take(pa.array(theirs))
+                yield leaf, pa.RecordBatch.from_arrays([*base.columns, other], schema=row_schema(leaf))
 
     def _of_others(self, known: Known) -> _Others:
         if self._others is None or self._others.known is not known:
-            satisfied = [self.constraints.instances(self.other, leaf.other_constraint, known) for leaf in self.leaves]
-            wanted: Bools | None = None
-            for each in satisfied:
-                wanted = _or(wanted, each, len(known))
-            assert wanted is not None
-            places = np.flatnonzero(wanted)
+            satisfied = [self.constraints.instances(number, known) for number in self._other_numbers]
+            places = np.flatnonzero(_any(satisfied, len(known)))
             whole = known.batch(self._unobserved, self._pairing.mask.reads)
             batch = whole if len(places) == len(known) else RowsOf(whole, places)
             index = self._pairing.index(batch)

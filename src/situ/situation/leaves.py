@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from situ.expr.once import Remembering, once
 from situ.expr.tree import Node, Read, walk
 from situ.situation.policy import LEFT, RIGHT, Is, Kind, Literal, Policy, Relation, Side
 from situ.types.model import Type
@@ -25,7 +27,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class Leaf(Remembering):
     """The attribute of a concept that events bring, what the observed instance must satisfy, and what is made of it."""
 
     concept: str
@@ -41,6 +43,13 @@ class Leaf:
     other_constraint: Node | None = None
     scalars: tuple[Scalar, ...] = ()
     """Of observations: what their rows carry, in the order of paths."""
+
+    @once
+    def _hash(self) -> int:
+        return hash((self.concept, self.attribute, self.constraint, self.test, self.other, self.other_constraint))
+
+    def __hash__(self) -> int:
+        return self._hash  # leaves are looked up for every policy in every batch, and trees are long
 
 
 def relations_of(policy: Policy) -> tuple[Relation, ...]:
@@ -60,7 +69,14 @@ def parts(literal: Literal) -> tuple[Is, ...]:
 
 def leaves_of(policy: Policy, relation: Relation) -> tuple[Leaf, ...]:
     """The leaf of each event-based side of a relation, the left one first."""
-    return tuple(_leaf(policy, relation, variable, side) for variable, side in _named_sides(relation) if side.event)
+    leaves = (_leaf(policy, relation, variable, side) for variable, side in _named_sides(relation) if side.event)
+    return tuple(map(_the_same, leaves))
+
+
+@lru_cache(maxsize=1 << 16)
+def _the_same(leaf: Leaf) -> Leaf:
+    """Of equal leaves always one and the same: whoever looks it up need not compare it."""
+    return leaf
 
 
 def _named_sides(relation: Relation) -> Iterator[tuple[str, Side]]:
