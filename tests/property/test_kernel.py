@@ -7,6 +7,7 @@ import random
 import pytest
 
 from situ.situation.detection import Detection, Observation, in_order
+from situ.situation.kernel import identities, pairing, refuting, relating
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
@@ -36,6 +37,7 @@ def detected(case: Case, dice: random.Random, partitions: int = 1) -> list[tuple
             assert result.late == 0
             reported = detections_of(case.policy.name, result)
             assert all(each.time < watermark for each in reported)
+            assert [each.id for each in reported] == result.batch.column("id").to_pylist()
             found += reported
             if dice.random() < 0.2:
                 states[place] = stored(kernel, states[place])
@@ -71,6 +73,16 @@ def test_partitions_change_nothing() -> None:
     for seed in range(1000, 1040):
         case = generate(seed)
         assert detected(case, random.Random(seed), 4) == expected(case), (seed, case.text)
+
+
+def test_looking_at_few_events_and_few_candidates_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relating, "SLICE", 3)
+    monkeypatch.setattr(pairing, "CANDIDATES", 4)
+    monkeypatch.setattr(refuting, "FEW", 0)
+    monkeypatch.setattr(identities, "MANY", 0)
+    for seed in range(2000, 2060):
+        case = generate(seed)
+        assert detected(case, random.Random(seed)) == expected(case), (seed, case.text)
 
 
 @pytest.mark.soak

@@ -8,11 +8,13 @@ it finds spends it and its partner, on both sides.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
+from situ.situation.kernel.range_join import each_once
 from situ.situation.kernel.table import Bools, Ints, Table
 
 
@@ -49,11 +51,12 @@ def consume(
         len(left),
     )
     one, other = pairs[0], pairs[1] + len(left)
-    involved = np.unique(np.concatenate((one, other)))
+    involved = each_once(np.concatenate((one, other)), len(rows.time))
     events, ranks = _ordered(rows, involved, identities, origins)
     left_acts = events[one] > events[other]
     actor, partner = np.where(left_acts, one, other), np.where(left_acts, other, one)
-    order = np.lexsort((-ranks[partner] if recent else ranks[partner], ranks[actor]))
+    width = len(involved)
+    order = np.argsort(ranks[actor] * width + (width - 1 - ranks[partner] if recent else ranks[partner]))
     chosen, cleared = _one_by_one(rows, events, order, actor, partner, recent=recent)
     spent = _with_siblings(rows, np.concatenate((one[chosen], other[chosen])), origins)
     if recent and cleared:
@@ -70,21 +73,26 @@ def _one_by_one(
     cleared: dict[tuple[bool, int], int] = {}
     until: dict[tuple[bool, int], int] = {}
     actors, partners = actor[order], partner[order]
-    acting, taken = events[actors].tolist(), events[partners].tolist()
-    sides, codes = (partners < rows.lefts).tolist(), rows.code[partners].tolist()
-    for place, (event, other) in enumerate(zip(acting, taken, strict=True)):
-        if event in spent or other in spent:
-            continue
-        if recent:
-            key = (sides[place], codes[place])
-            if other < until.get(key, -1):
+    acting, taken = events[actors], events[partners].tolist()
+    sides, codes = ((partners < rows.lefts).tolist(), rows.code[partners].tolist()) if recent else ([], [])
+    starts = np.flatnonzero(np.append(True, acting[1:] != acting[:-1])).tolist()
+    for start, end in pairwise([*starts, len(taken)]):
+        for place in range(start, end):
+            other = taken[place]
+            if other in spent:
                 continue
-            until[key] = event
-            cleared[key] = int(actors[place])
-        spent.add(event)
-        spent.add(other)
-        chosen.append(int(order[place]))
-    return np.array(chosen, np.int64), cleared
+            event = int(acting[place])
+            if recent:
+                key = (sides[place], codes[place])
+                if other < until.get(key, -1):
+                    continue
+                until[key] = event
+                cleared[key] = int(actors[place])
+            spent.add(event)
+            spent.add(other)
+            chosen.append(place)
+            break
+    return order[np.array(chosen, np.int64)], cleared
 
 
 def _ordered(rows: _Rows, involved: Ints, identities: Identities, origins: Origins) -> tuple[Ints, Ints]:

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from situ.situation.kernel.table import Ints
 
 NONE = -1
-_MANY = 4
+MANY = 4
+"""Texts that are not fewer than those known by this factor are looked up in columns."""
 
 
 class Identities:
@@ -48,7 +49,7 @@ class Identities:
 
     def _found(self, texts: pa.Array) -> Ints:
         """The codes of different texts: looked up one by one if they are few against those that are known."""
-        if _MANY * len(texts) < len(self.texts):
+        if MANY * len(texts) < len(self.texts):
             return self.codes(texts.to_pylist())
         codes: Ints = pc.index_in(texts, value_set=self._known()).fill_null(NONE).to_numpy().astype(np.int64)
         new = np.flatnonzero(codes == NONE)

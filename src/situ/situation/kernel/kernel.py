@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.detection import Detection, Instances, derived_id
+from situ.situation.detection import Instances, derived_id
 from situ.situation.kernel.causes import Causes, Origins
 from situ.situation.kernel.following import Following
 from situ.situation.kernel.ingest import columns_of, ingest
@@ -22,7 +22,7 @@ from situ.situation.kernel.matching import Groups, Matching
 from situ.situation.kernel.pairing import Pairing
 from situ.situation.kernel.refuting import Refuting
 from situ.situation.kernel.relating import Paired, Queried, Related, Stated, Step
-from situ.situation.kernel.reporting import Detected, as_columns, report, schema_of
+from situ.situation.kernel.reporting import Detected, Report, schema_of
 from situ.situation.kernel.state import State, load, save
 from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined
 from situ.situation.kernel.timeless import Timeless
@@ -127,13 +127,14 @@ class Kernel:
         for sequence in self._sequences:
             sequence.find_new(step)
         matches = self._settled(step, self._matching.find_new(step))
-        found: dict[str, Detection] = {}
-        if len(matches):
-            found = report(self.plan.policy.name, matches, self._aliases, step.identities, step.origins, state.reported)
         reported = {id: until for id, until in state.reported.items() if until >= watermark}
-        reported |= {id: each.activation + self.plan.recurs for id, each in found.items()}
+        detected = self._nothing.batch
+        if len(matches):
+            report = Report(self.plan.policy.name, self._aliases, matches, step.identities, step.origins)
+            new = report.new(state.reported)
+            reported |= {id: activation + self.plan.recurs for id, activation in new.items()}
+            detected = report.columns(new)
         after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
-        detected = self._nothing.batch if not found else as_columns(found, self._aliases)
         return replace(after, due=self._due(after)), Detected(detected, late)
 
     def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:

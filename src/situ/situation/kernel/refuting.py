@@ -20,7 +20,7 @@ from situ.situation.kernel.table import Ints, Table
 from situ.situation.plan import ClausePlan
 from situ.situation.policy import Is, Literal
 
-_FEW = 16
+FEW = 16
 """For so few matches it looks everywhere at once."""
 _STAGES = ((8, 2), (8, 0), (1, 0))
 """What part of the window is looked at, and how many identities are tried for a row at most, 0 for all."""
@@ -49,7 +49,7 @@ class Refuting:
         found: list[Ints] = []
         for example in self._examples:
             pairs = any(isinstance(each.relation, Paired) for each in example)
-            for part, most in _STAGES if pairs and len(table) > _FEW else _STAGES[-1:]:
+            for part, most in _STAGES if pairs and len(table) > FEW else _STAGES[-1:]:
                 if not len(left):
                     break
                 rows = self._search(step, table.take(left), bound, example, part, most)

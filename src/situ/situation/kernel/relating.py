@@ -6,8 +6,9 @@ alias that is bound, and ``r0``, ``r1``: references to the rows they come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,10 +18,13 @@ from situ.situation.kernel.consuming import consume
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.pairing import Pair, Pairing
 from situ.situation.kernel.range_join import distinct, each_once, find
-from situ.situation.kernel.table import Buffer, Ints, Table, joined, sorted_table
+from situ.situation.kernel.table import Bools, Buffer, Ints, Table, joined, sorted_table
 from situ.situation.kernel.timeless import Timeless
 from situ.situation.plan import RelationPlan
 from situ.situation.syntax import Consumption
+
+SLICE = 4096
+"""About so many events are looked at together where an event counts only once."""
 
 
 @dataclass(slots=True)
@@ -141,15 +145,10 @@ class Paired:
 
     def find_new(self, step: Step) -> None:
         """Find the occurrences of this step and remember them."""
+        if not any(len(table) for leaf in self._leaves for table in step.buffers[leaf].between(step.before, step.now)):
+            return
         left, right = (self._unspent(step, side) for side in (0, 1))
-        pairs = self._new_pairs(step, left, right)
-        if self.plan.spends:
-            recent = self.plan.consumption is Consumption.RECENT
-            if len(pairs[0]):
-                consumed = consume(left, right, pairs, recent=recent, identities=step.identities, origins=step.origins)
-                for name, table, rows in zip(self.spent, (left, right), (consumed.left, consumed.right), strict=True):
-                    self._spend(step, name, table, rows)
-                pairs = (pairs[0][consumed.pairs], pairs[1][consumed.pairs])
+        pairs = (self._consumed if self.plan.spends else self._new_pairs)(step, left, right, step.before)
         found = self._occurrences(left, right, *pairs)
         step.buffers[self.buffer], _ = step.buffers[self.buffer].extended(found, step.now)
 
@@ -166,11 +165,33 @@ class Paired:
         new = Table(table.time[rows], {"ref": table["ref"][rows]})
         step.buffers[name], _ = step.buffers[name].extended(new, -(1 << 62))
 
-    def _new_pairs(self, step: Step, left: Table, right: Table) -> tuple[Ints, Ints]:
+    def _consumed(self, step: Step, left: Table, right: Table, since: int) -> tuple[Ints, Ints]:
+        """The pairs that count. Events come in slices of time: what one slice spends is no candidate in the next."""
+        alive = [np.ones(len(table), bool) for table in (left, right)]
+        found = []
+        for start, end in _slices(left, right, since, step.now):
+            rows = [
+                _within(table, some, start - self._window, end)
+                for table, some in zip((left, right), alive, strict=True)
+            ]
+            one, other = left.take(rows[0]), right.take(rows[1])
+            pairs = self._new_pairs(step, one, other, start)
+            if not len(pairs[0]):
+                continue
+            recent = self.plan.consumption is Consumption.RECENT
+            consumed = consume(one, other, pairs, recent=recent, identities=step.identities, origins=step.origins)
+            alive[0][rows[0][consumed.left]] = False
+            alive[1][rows[1][consumed.right]] = False
+            found.append((rows[0][pairs[0][consumed.pairs]], rows[1][pairs[1][consumed.pairs]]))
+        for name, table, some in zip(self.spent, (left, right), alive, strict=True):
+            self._spend(step, name, table, np.flatnonzero(~some))
+        return _both(found)
+
+    def _new_pairs(self, step: Step, left: Table, right: Table, since: int) -> tuple[Ints, Ints]:
         """All fitting pairs the later row of which is new: a new left row with those before it, and the other way."""
         found: list[tuple[Ints, Ints]] = []
         for table, other, is_left in ((left, right, True), (right, left, False)):
-            start = int(np.searchsorted(table.time, step.before))
+            start = int(np.searchsorted(table.time, since))
             new = table.slice(start, len(table))
             if not len(new) or not len(other):
                 continue
@@ -180,9 +201,7 @@ class Paired:
                 fits = self._pairing.fits(one, two, pair, step.identities, step.origins)
                 shift = (start, 0) if is_left else (0, start)
                 found.append((pair.left[fits] + shift[0], pair.right[fits] + shift[1]))
-        if not found:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found])
+        return _both(found)
 
     def _occurrences(self, left: Table, right: Table, one: Ints, other: Ints) -> Table:
         time = np.maximum(left.time[one], right.time[other])
@@ -228,6 +247,25 @@ class Paired:
         keys, their_keys = ([], []) if codes is None else ([codes], [rows["@identity"]])
         owners, places = find(keys, asked.first - asked.back, asked.last, their_keys, rows.time).pairs()
         return owners, rows.take(places)
+
+
+def _slices(left: Table, right: Table, since: int, until: int) -> list[tuple[int, int]]:
+    """Stretches of time with about so many new rows each."""
+    new = [table.time[np.searchsorted(table.time, since) :] for table in (left, right)]
+    times = np.sort(np.concatenate(new))
+    cuts = np.unique(times[SLICE::SLICE]).tolist()
+    return list(pairwise([since, *cuts, until]))
+
+
+def _within(table: Table, some: Bools, first: int, last: int) -> Ints:
+    start, end = np.searchsorted(table.time, (first, last))
+    return np.flatnonzero(some[start:end]) + int(start)
+
+
+def _both(found: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found])
 
 
 class Stated:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -51,64 +53,87 @@ def detections_of(policy: str, detected: Detected) -> list[Detection]:
     ]
 
 
-def report(
-    policy: str, matches: Table, aliases: list[str], identities: Identities, origins: Origins, known: Mapping[str, int]
-) -> dict[str, Detection]:
-    """The detections of matches by their ids, in the order of time and id; without those that are known already."""
-    found: dict[str, Detection] = {}
-    bindings = _bindings(matches, aliases, identities)
-    causes = _causes(matches, origins)
-    times, activations = matches["report"].tolist(), matches.time.tolist()
-    for row in np.lexsort((matches.time, matches["report"])).tolist():
-        detection = Detection(
-            policy=policy,
-            bindings=tuple((name, texts[row]) for name, texts in bindings if texts[row] is not None),
-            causes=tuple(causes[row]),
-            positions=tuple(causes[row].values()),
-            time=times[row],
-            activation=activations[row],
-        )
-        id = detection.id
-        if id not in known:
-            found.setdefault(id, detection)
-    return dict(sorted(found.items(), key=lambda each: (each[1].time, each[0])))
+class Report:
+    """Detections of one step, each once: rows of matches by the ids of their detections."""
+
+    def __init__(
+        self, policy: str, aliases: list[str], matches: Table, identities: Identities, origins: Origins
+    ) -> None:
+        self._aliases = aliases
+        self._matches = matches
+        self._texts = {name: _texts(matches[f"@{name}"], identities) for name in aliases}
+        slots = [column for name, column in matches.columns.items() if name.startswith("c")]
+        references: Ints = np.stack(slots, axis=1)
+        different = np.unique(references[references >= 0])
+        self._events = dict(zip(different.tolist(), origins.of(different), strict=True))
+        self._written = {each: _json([source, id]) for each, (source, id, _, _) in self._events.items()}
+        self._sorted = {each: (source, id) for each, (source, id, _, _) in self._events.items()}
+        self._head = f"[{_json(policy)},"
+        self._rows = self._found(references)
+
+    def _found(self, references: Ints) -> dict[str, tuple[int, list[int]]]:
+        """Of the same detection the earliest report counts."""
+        bindings = self._bindings()
+        given = references.tolist()
+        found: dict[str, tuple[int, list[int]]] = {}
+        for row in np.lexsort((self._matches.time, self._matches["report"])).tolist():
+            causes = self._causes(given[row])
+            found.setdefault(self._id(bindings[row], causes), (row, causes))
+        return found
+
+    def _causes(self, references: list[int]) -> list[int]:
+        """One reference for each event, in the order of events."""
+        events = {self._sorted[each]: each for each in references if each >= 0}
+        return [events[event] for event in sorted(events)]
+
+    def _bindings(self) -> list[str]:
+        """Of each match, as JSON."""
+        parts = []
+        for name in sorted(self._aliases):
+            head = f"{_json(name)}:"
+            texts = self._texts[name]
+            written = {text: head + _json(text) for text in set(texts) if text is not None}
+            parts.append([written.get(text) for text in texts])  # type: ignore[arg-type]
+        return [f"{{{','.join(filter(None, row))}}}" for row in zip(*parts, strict=True)]
+
+    def _id(self, bindings: str, causes: list[int]) -> str:
+        """That of :attr:`Detection.id`, put together from parts that are written once."""
+        written = self._written
+        text = f"{self._head}{bindings},[{','.join([written[each] for each in causes])}]]"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def new(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The ids of those that are not known yet, in the order of time and id; and their activations."""
+        reports, activations = self._matches["report"].tolist(), self._matches.time.tolist()
+        ids = [id for id in self._rows if id not in known]
+        ids.sort(key=lambda id: (reports[self._rows[id][0]], id))
+        return {id: activations[self._rows[id][0]] for id in ids}
+
+    def columns(self, ids: Iterable[str]) -> pa.RecordBatch:
+        """Of these detections."""
+        ids = list(ids)
+        chosen = [self._rows[id] for id in ids]
+        rows = np.array([row for row, _ in chosen], np.int64)
+        bound = [pa.array([self._texts[name][row] for row, _ in chosen], pa.string()) for name in self._aliases]
+        times = (pa.array(self._matches["report"][rows]), pa.array(self._matches.time[rows]))
+        causes = self._located([causes for _, causes in chosen])
+        return pa.record_batch([pa.array(ids, pa.string()), *times, causes, *bound], schema=schema_of(self._aliases))
+
+    def _located(self, causes: list[list[int]]) -> pa.Array:
+        ends = np.cumsum([0, *map(len, causes)])
+        events = [self._events[each] for some in causes for each in some]
+        columns = [
+            pa.array([event[0] for event in events], pa.string()),
+            pa.array([event[1] for event in events], pa.string()),
+            pa.array([event[3] for event in events], pa.int64()),
+        ]
+        structs = pa.StructArray.from_arrays(columns, fields=list(_CAUSES.value_type))
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=_CAUSES)
 
 
-def _bindings(matches: Table, aliases: list[str], identities: Identities) -> list[tuple[str, list[str | None]]]:
+def _texts(codes: Ints, identities: Identities) -> list[str | None]:
     texts = identities.texts
-    return [
-        (name, [texts[code] if code >= 0 else None for code in matches[f"@{name}"].tolist()])
-        for name in sorted(aliases)
-    ]
+    return [texts[code] if code >= 0 else None for code in codes.tolist()]
 
 
-def _causes(matches: Table, origins: Origins) -> list[dict[Cause, int]]:
-    """The causes of each match in order, and where they are in the root log."""
-    slots = [column for name, column in matches.columns.items() if name.startswith("c")]
-    references: Ints = np.stack(slots, axis=1)
-    different = np.unique(references[references >= 0])
-    named = {
-        reference: (Cause(source, id), pos)
-        for reference, (source, id, _, pos) in zip(different.tolist(), origins.of(different), strict=True)
-    }
-    return [dict(sorted(named[each] for each in row if each >= 0)) for row in references.tolist()]
-
-
-def _located(detection: Detection) -> list[dict[str, str | int]]:
-    located = zip(detection.causes, detection.positions, strict=True)
-    return [{"source": cause.source, "id": cause.id, "pos": pos} for cause, pos in located]
-
-
-def as_columns(found: Mapping[str, Detection], aliases: list[str]) -> pa.RecordBatch:
-    detections = list(found.values())
-    bound = [dict(each.bindings) for each in detections]
-    return pa.record_batch(
-        [
-            pa.array(list(found), pa.string()),
-            pa.array([each.time for each in detections], pa.int64()),
-            pa.array([each.activation for each in detections], pa.int64()),
-            pa.array([_located(each) for each in detections], _CAUSES),
-            *(pa.array([each.get(name) for each in bound], pa.string()) for name in aliases),
-        ],
-        schema=schema_of(aliases),
-    )
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
