@@ -45,6 +45,7 @@ _PURGE_EVERY = 2.0
 _STOP_WITHIN = 30
 _FIRST_LOOK, _WARM_UP = 60.0, 60.0
 _WARMING = "warm-up"
+_GLANCE = 0.001
 
 
 class _Stopped(Exception):
@@ -180,7 +181,7 @@ class SparkEngine:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
         if self._query is None:
             return True
-        if self._detection.is_active and self._detection.wait(0):
+        if self._detection.is_active and self._detection.wait(_GLANCE):
             return True
         try:
             # Spark takes fractions of a second, whatever its annotation says.
