@@ -30,6 +30,7 @@ from situ.situation.check_sources import check_sources
 from situ.situation.load_actions import load_actions
 from situ.situation.load_ontology import load_ontology
 from situ.situation.load_policies import PolicyFile, load_policies
+from situ.situation.plan import plan_policy
 from situ.sources import load_pushes, load_sources
 from situ.subscription.load import load_clients
 from situ.types.load import load_types
@@ -106,6 +107,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
     policies = load_policies(files, schema.domain, sources, problems)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
+    problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
     return replace(
         schema,
         policies=policies,

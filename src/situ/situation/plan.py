@@ -16,10 +16,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from situ.catalogue import ONE_PARTITION
 from situ.errors import Problem
@@ -27,6 +24,10 @@ from situ.situation.leaves import Leaf, leaves_of, parts, relations_of
 from situ.situation.ontology import Ontology
 from situ.situation.policy import LEFT, RIGHT, Clause, Is, Kind, Literal, Policy, Relation, Then
 from situ.situation.syntax import Consumption
+
+if TYPE_CHECKING:  # whoever only checks policies need not load these
+    import numpy as np
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,11 +315,17 @@ def _partition(
 
 def partition_of(texts: Sequence[str], partitions: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The partition of each identity: the same in every process, for good."""
+    import numpy as np
+
     return np.array([zlib.crc32(text.encode()) % partitions for text in texts], np.int64)
 
 
 def partition_rows(plan: PolicyPlan, leaf: Leaf, batch: pa.RecordBatch, partitions: int) -> list[pa.RecordBatch]:
     """The rows of a leaf for each partition."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     column = plan.leaf(leaf).column
     if partitions == 1 or not plan.partition:
         return [batch, *[batch.slice(0, 0)] * (partitions - 1)]
