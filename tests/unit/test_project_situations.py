@@ -14,7 +14,7 @@ from situ.errors import Problem, SituError
 from situ.project.apply import find_written
 from situ.project.check import Checked, check_folder
 from situ.project.diff import diff_folders
-from situ.registry.api_changes import propose_added, propose_altered, propose_removed
+from situ.registry.api_changes import propose_added, propose_altered, propose_removed, propose_suspended
 from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import Key, bodies_of, content_of, deployment_of, digest_of
 from situ.registry.proposal import State
@@ -71,6 +71,7 @@ FILES = {
         """,
     "policies/other.dpl": """
         policy two-together
+        consumption all
         concepts
           person A
           person B
@@ -112,7 +113,7 @@ class TestCheck:
     def test_a_policy_that_is_wrong_is_refused_with_its_place(self, tmp_path: Path) -> None:
         checked = check(tmp_path, policies_other=FILES["policies/other.dpl"].replace("person B", "persn B"))
         assert checked.deployment is None
-        assert [str(each.location) for each in checked.errors] == ["policies/other.dpl:5:3"]
+        assert [str(each.location) for each in checked.errors] == ["policies/other.dpl:6:3"]
 
     def test_policies_are_held_against_the_ontology(self, tmp_path: Path) -> None:
         checked = check(tmp_path, ontology=FILES["ontology.yaml"].replace("status: string, ", ""))
@@ -237,6 +238,38 @@ class TestRegistry:
         with pytest.raises(SituError) as caught:
             propose_added(start, Key("policy", "x"), policy_document("x", text, "x.dpl"))
         assert code in codes(caught.value.problems)
+
+    def test_a_policy_that_is_suspended_rests_until_it_is_resumed(self, tmp_path: Path) -> None:
+        found = deployed(tmp_path)
+        start = state(found)
+        proposal = propose_suspended(start, "alone")
+        after = following(start, proposal)
+        assert list(after.deployment.running) == ["two-together"]
+        assert list(after.deployment.policies) == ["alone", "two-together"]
+        assert Deployment.from_json(after.deployment.as_json()) == after.deployment
+        assert (
+            digest_of(content_of({each: value.body for each, value in after.objects.items()}))
+            == after.deployment.digest
+        )
+        assert [str(each) for each in difference(start.deployment, after.deployment)] == ["suspended alone added"]
+        assert propose_suspended(after, "alone").moves == {}
+        again = propose_folder(after, found, {})
+        assert again.moves == {}
+        assert again.deployment.suspended == {"alone"}
+        resumed = following(after, propose_suspended(after, "alone", resume=True))
+        assert resumed.deployment == start.deployment.at_version(resumed.deployment.version)
+        with pytest.raises(SituError) as caught:
+            propose_suspended(start, "alon")
+        assert codes(caught.value.problems) == ["D108"]
+
+    def test_what_is_removed_is_not_suspended_any_more(self, tmp_path: Path) -> None:
+        start = state(deployed(tmp_path))
+        text = FILES["policies/other.dpl"].replace("two-together", "close")
+        start = following(start, propose_added(start, Key("policy", "close"), policy_document("close", text, "c"))[0])
+        start = following(start, propose_suspended(start, "close"))
+        after = following(start, propose_removed(start, Key("policy", "close")))
+        assert after.deployment.suspended == frozenset()
+        assert Key("suspended", "close") not in after.objects
 
     def test_a_policy_is_judged_beside_the_others(self, tmp_path: Path) -> None:
         start = state(deployed(tmp_path))

@@ -14,7 +14,7 @@ import typer
 from situ import __version__
 from situ.cli import dead_letters, explain, types
 from situ.cli.apply import apply
-from situ.cli.change import add, alter, remove
+from situ.cli.change import add, alter, remove, resume, suspend
 from situ.cli.check import check
 from situ.cli.create import init, schemas
 from situ.cli.diff import diff
@@ -84,6 +84,8 @@ app.command()(get)
 app.command("add")(add)
 app.command("alter")(alter)
 app.command()(remove)
+app.command()(suspend)
+app.command()(resume)
 app.add_typer(types.app)
 app.add_typer(explain.app)
 app.command()(schemas)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 
@@ -152,6 +152,49 @@ def remove(
     """
     output = begin(context, json=as_json, quiet=quiet)
     return _change(output, project, lambda registry, who: registry.remove(kind.value, name, who=who, reason=reason))
+
+
+Policies = Annotated[Literal["policy"], typer.Argument(metavar="KIND", help="policy.")]
+
+
+def suspend(
+    context: typer.Context,
+    kind: Policies,
+    name: Name,
+    reason: Reason = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Let a policy rest until `situ resume`.
+
+    It stays declared, whoever declared it, and `situ apply` does not wake it. Its situations are closed.
+
+    \b
+    Examples:
+      situ suspend policy unaccompanied-guest --reason "open day"
+    """
+    output = begin(context, json=as_json, quiet=quiet)
+    return _change(output, project, lambda registry, who: registry.suspend(name, who=who, reason=reason))
+
+
+def resume(
+    context: typer.Context,
+    kind: Policies,
+    name: Name,
+    reason: Reason = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Let a policy that was suspended run again, from now on.
+
+    \b
+    Examples:
+      situ resume policy unaccompanied-guest
+    """
+    output = begin(context, json=as_json, quiet=quiet)
+    return _change(output, project, lambda registry, who: registry.resume(name, who=who, reason=reason))
 
 
 def _change(output: Output, project: Path | None, change: Callable[[Registry, str], Applied]) -> Exit:

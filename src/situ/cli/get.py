@@ -67,6 +67,8 @@ def get(
             _one(output, registry, registry.find(known, name))
         else:
             _all(output, registry.objects(known))
+        if known == "policy":
+            _resting(output, registry, name)
     return Exit.DONE
 
 
@@ -79,6 +81,17 @@ def _one(output: Output, registry: Registry, each: Object) -> None:
     output.text(as_yaml(each, registry.current()))
     place = f" · {each.file}" if each.file else ""
     output.note(f"# version {each.version} · {each.origin}{place}")
+
+
+def _resting(output: Output, registry: Registry, name: str) -> None:
+    """Which of the policies do not run, and why."""
+    deployment = registry.current()
+    for each, stopped in deployment.stopped.items():
+        if name in ("", each):
+            output.note(f"# {each} is stopped, it does not fit what is declared now: {stopped.reasons[0].message}")
+    for each in sorted(deployment.suspended):
+        if name in ("", each):
+            output.note(f"# {each} is suspended; `situ resume policy {each}` lets it run again")
 
 
 def _all(output: Output, objects: Sequence[Object]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from situ.catalogue import UNKNOWN_OBJECT
 from situ.cli.exits import Exit, Stop, exit_of
 from situ.cli.opened import locate_project, seen_from_here
+from situ.cli.show_problems import plural
 from situ.errors import SituError
 from situ.project.apply import read_settings
 from situ.registry import KINDS, Kind, Registry, open_registry
@@ -50,10 +51,4 @@ def refusing() -> Iterator[None]:
 
 def read_kind(text: str) -> Kind | None:
     """The kind of that name, in the singular or in the plural."""
-    return next((kind for kind in KINDS if text in (kind, _plural(kind))), None)
-
-
-def _plural(kind: str) -> str:
-    if kind.endswith("y"):
-        return f"{kind[:-1]}ies"
-    return f"{kind}es" if kind.endswith("sh") else f"{kind}s"
+    return next((kind for kind in KINDS if text in (kind, plural(kind))), None)

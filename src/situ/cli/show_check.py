@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from situ.cli.opened import seen_from_here
-from situ.cli.show_problems import STYLES, count, show_problems
+from situ.cli.show_problems import STYLES, count, plural, show_problems
 from situ.errors import Severity
 from situ.project.check import Checked
 
-_WORDS = (
-    *((word, f"{word}s") for word in ("file", "type", "function", "source", "concept")),
-    ("policy", "policies"),
-    *((word, f"{word}s") for word in ("context", "client")),
-)
+_WORDS = ("file", "type", "function", "source", "concept", "policy", "context", "client")
 
 
 def counts(checked: Checked) -> dict[str, int]:
@@ -52,7 +48,7 @@ def show_check(checked: Checked, seconds: float, *, verbose: bool, summary: bool
 
 def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
     numbers = counts(checked)
-    declared = [count(numbers[several], word, several) for word, several in _WORDS if several in numbers]
+    declared = [count(numbers[plural(word)], word) for word in _WORDS if plural(word) in numbers]
     text = Text(", ".join(declared) + " · ")
     for place, severity in enumerate((Severity.ERROR, Severity.WARNING)):
         number = numbers[f"{severity.value}s"]

@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from situ.cli.output import visible
+from situ.cli.show_problems import plural
 from situ.deployment import Change, Detail
 
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
@@ -16,7 +17,7 @@ _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "ye
 def show_difference(changes: Sequence[Change], *, summary: bool) -> Iterator[Text]:
     """Added, removed and changed things; of what changed, what it was and what it is."""
     for kind, group in groupby(changes, key=lambda change: change.kind):
-        yield Text(f"{kind}s", "bold")
+        yield Text(plural(kind), "bold")
         for change in group:
             yield from _change(change)
     if summary:

@@ -43,6 +43,15 @@ def _style_of(line: str, style: str) -> str:
     return "" if line.startswith("  | ") else "dim"
 
 
-def count(number: int, what: str, several: str = "") -> str:
-    """``1 file``, ``2 files``; ``several`` where that is not the word with an s."""
-    return f"{number:,} {what if number == 1 else several or f'{what}s'}"
+def plural(word: str) -> str:
+    """What several things of a kind are called."""
+    if word.endswith("y"):
+        return f"{word[:-1]}ies"
+    if word.endswith("ed"):
+        return word
+    return f"{word}es" if word.endswith("sh") else f"{word}s"
+
+
+def count(number: int, what: str) -> str:
+    """``1 file``, ``2 files``, ``2 policies``."""
+    return f"{number:,} {what if number == 1 else plural(what)}"

@@ -50,7 +50,7 @@ def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
 
 def _body(each: Object) -> str:
     match each.kind:
-        case "settings":
+        case "settings" | "suspended":
             return ""
         case "context":
             return f"extends {each.value['extends']}" if "extends" in each.value else ""
@@ -91,7 +91,7 @@ def _type(body: dict[str, object]) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_shown(below)}" for key, below in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -99,7 +99,7 @@ class Detecting:
     def of(cls, deployment: Deployment, previous: Detecting | None = None) -> Detecting:
         """Those of a deployment; the same as before if nothing that they depend on is another."""
         terms = (
-            tuple(deployment.policies.values()),
+            tuple(deployment.running.values()),
             deployment.ontology,
             deployment.push,
             deployment.sources,

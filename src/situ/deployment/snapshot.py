@@ -42,7 +42,7 @@ _KEYS = {
     "advertisements",
     "subscriptions",
 }
-_SITUATIONS = ("ontology", "push", "actions", "policies")
+_SITUATIONS = ("ontology", "push", "actions", "policies", "suspended")
 _MAY_LACK = {"versions", *_SITUATIONS}
 """Versions of contexts that were changed, and what a project without situations has nothing of."""
 
@@ -69,6 +69,8 @@ class Deployment:
     policies: Mapping[str, Policy] = field(default_factory=_nothing)
     stopped: Mapping[str, Stopped] = field(default_factory=_nothing)
     """Policies that fit the ontology when they came, and no longer do."""
+    suspended: frozenset[str] = frozenset()
+    """Names of policies that somebody suspended; one may be gone, and is suspended again if it comes back."""
     contexts: Contexts = NOBODYS
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
@@ -91,6 +93,11 @@ class Deployment:
     def definitions(self) -> Mapping[str, Definition]:
         """The functions that expressions can call."""
         return callable_functions(self.functions)
+
+    @property
+    def running(self) -> Mapping[str, Policy]:
+        """The policies that are to be detected."""
+        return MappingProxyType({name: each for name, each in self.policies.items() if name not in self.suspended})
 
     @property
     def domain(self) -> Domain:
@@ -127,6 +134,7 @@ class Deployment:
             "push": pushes_as_json(self.push),
             "actions": actions if any(actions.values()) else {},
             "policies": policies_as_json(self.policies, self.stopped),
+            "suspended": sorted(self.suspended),
         }
         return {key: part for key, part in found.items() if part}
 
@@ -182,7 +190,8 @@ def _from_json(value: Any) -> Deployment:
         ),
     )
     policies = policies_from_json(value.get("policies", {}), deployment.domain)
-    deployment = replace(deployment, policies=policies.running, stopped=policies.stopped)
+    suspended = frozenset(value.get("suspended", ()))
+    deployment = replace(deployment, policies=policies.running, stopped=policies.stopped, suspended=suspended)
     used = {each.context for each in deployment.clients.values()}
     used |= {each.context for each in deployment.subscriptions.values()}
     if unknown := used - contexts.by_id.keys():

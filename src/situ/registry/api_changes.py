@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from situ.catalogue import (
     BAD_CONTEXT_NAME,
@@ -18,7 +19,17 @@ from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.interpretation.changing import Allowed, some_of
 from situ.interpretation.model import ROOT, former_root
 from situ.registry.context_changes import USUAL, in_use, settle_contexts
-from situ.registry.objects import CLIENT_KINDS, ONTOLOGY, Key, Object, Origin, body_of, client_of, schema_bodies
+from situ.registry.objects import (
+    CLIENT_KINDS,
+    ONTOLOGY,
+    SUSPENDED,
+    Key,
+    Object,
+    Origin,
+    body_of,
+    client_of,
+    schema_bodies,
+)
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.written import NOWHERE, Written, declared_in
@@ -88,12 +99,26 @@ def propose_removed(state: State, key: Key) -> Proposal:
     deployment = revise(state.deployment, {key}, Documents(), problems)
     problems.raise_errors()
     moves: dict[Key, Move | None] = {key: None}
+    if key.kind == "policy" and key.name in deployment.suspended:
+        moves[Key("suspended", key.name)] = None
+        deployment = replace(deployment, suspended=deployment.suspended - {key.name})
     if key.kind in CLIENT_KINDS and key.kind != "client":
         client = state.objects.get(client_of(key))
         if client is not None and client.origin == "client" and set(state.below(client.name)) == {key}:
             moves[client.key] = None
             deployment = revise(deployment, {client.key}, Documents(), problems)
     return Proposal(deployment=deployment, moves=moves)
+
+
+def propose_suspended(state: State, name: str, *, resume: bool = False) -> Proposal:
+    """The policy is not detected until it is resumed, whoever it belongs to; what is so already is no change."""
+    find(state, Key("policy", name))
+    current, key = state.deployment, Key("suspended", name)
+    if resume is not (name in current.suspended):
+        return Proposal(deployment=current, moves={})
+    names = current.suspended - {name} if resume else current.suspended | {name}
+    move = None if resume else Move(body=SUSPENDED, origin="api")
+    return Proposal(deployment=replace(current, suspended=names), moves={key: move})
 
 
 def find(state: State, key: Key) -> Object:

@@ -42,6 +42,7 @@ Kind = Literal[
     "action",
     "opposed",
     "policy",
+    "suspended",
     "context",
     "client",
     "advertisement",
@@ -65,6 +66,7 @@ KINDS: tuple[Kind, ...] = (
     "action",
     "opposed",
     "policy",
+    "suspended",
     "context",
     "client",
     "advertisement",
@@ -83,6 +85,9 @@ ONTOLOGY: Mapping[Kind, str] = MappingProxyType(
 
 CLIENT_KINDS: tuple[Kind, ...] = ("client", "advertisement", "subscription")
 """What clients are and declare: nothing else refers to it, so it changes without anything else being looked at."""
+
+SUSPENDED = canonical(True)
+"""The body of the object that says of a policy that it is suspended."""
 
 SETTINGS = "situ.yaml"
 """The name of the one object that all settings are."""
@@ -177,6 +182,7 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
     found.update((Key("opposed", " and ".join(pair)), canonical(pair)) for pair in actions["opposed"])
     for name, text in policies_as_json(deployment.policies, deployment.stopped).items():
         found[Key("policy", name)] = canonical(text)
+    found.update((Key("suspended", name), SUSPENDED) for name in deployment.suspended)
     for id, body in deployment.contexts.as_json().items():
         found[Key("context", id)] = canonical(body)
     return found
@@ -264,6 +270,7 @@ def content_of(bodies: Mapping[Key, str]) -> str:
     )
     sections = sorted((section, by_kind[kind]) for kind, section in ONTOLOGY.items())
     ontology = ",".join(f'"{section}":{_members(entries)}' for section, entries in sections if entries)
+    suspended = ",".join(canonical(name) for name, _ in sorted(by_kind["suspended"]))
     opposed = ",".join(sorted(body for _, body in by_kind["opposed"]))
     actions = f'"actions":{{"actions":{_members(by_kind["action"])},"opposed":[{opposed}]}},'
     return (
@@ -278,7 +285,8 @@ def content_of(bodies: Mapping[Key, str]) -> str:
         + f',"settings":{settings}'
         f',"sources":{_members(by_kind["source"])}'
         f',"subscriptions":{_members(by_kind["subscription"])}'
-        f',"types":{{{types}}}}}'
+        + (f',"suspended":[{suspended}]' if suspended else "")
+        + f',"types":{{{types}}}}}'
     )
 
 

@@ -23,7 +23,14 @@ from situ.documents import Document
 from situ.errors import Problem, SituError
 from situ.interpretation.changing import Allowed
 from situ.registry import store
-from situ.registry.api_changes import find, propose_added, propose_altered, propose_defined, propose_removed
+from situ.registry.api_changes import (
+    find,
+    propose_added,
+    propose_altered,
+    propose_defined,
+    propose_removed,
+    propose_suspended,
+)
 from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
@@ -212,6 +219,14 @@ class Registry:
     def remove(self, kind: Kind, name: str, *, who: str, reason: str = "") -> Applied:
         """Take out what :meth:`add` made or a client left behind."""
         return self._single(lambda state: (propose_removed(state, Key(kind, name)), ()), who, reason)
+
+    def suspend(self, policy: str, *, who: str, reason: str = "") -> Applied:
+        """Let a policy rest until :meth:`resume`. It stays declared, and applying the folder does not wake it."""
+        return self._single(lambda state: (propose_suspended(state, policy), ()), who, reason)
+
+    def resume(self, policy: str, *, who: str, reason: str = "") -> Applied:
+        """Let a policy that was suspended run again, from now on."""
+        return self._single(lambda state: (propose_suspended(state, policy, resume=True), ()), who, reason)
 
     # ── how a change is made ──
 

@@ -15,9 +15,10 @@ from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
 from situ.documents import Document, Reader
 from situ.errors import Problem, Problems, SituError
-from situ.expr.definitions import Functions, functions_as_json, load_functions
+from situ.expr.definitions import Function, Functions, functions_as_json, load_functions
 from situ.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.interpretation.check_contexts import check_contexts
+from situ.interpretation.contexts import Contexts
 from situ.interpretation.load import context_document, load_contexts
 from situ.registry.affected import Affected
 from situ.registry.context_changes import Settlement, still_used
@@ -38,7 +39,7 @@ from situ.situation.load_policies import (
 from situ.situation.ontology import Ontology
 from situ.situation.parse import parse_policy
 from situ.sources.load import load_pushes, load_sources
-from situ.sources.model import pushes_as_json, sources_as_json
+from situ.sources.model import Source, pushes_as_json, sources_as_json
 from situ.subscription import Advertisement, Client, Clients, Subscription
 from situ.subscription.load import load_clients
 from situ.subscription.model import ROOT
@@ -205,18 +206,10 @@ def _with_schema(
     faults = faults.with_functions(functions.faulty)
     ontology = _ontology(base, touched, added, types, functions, faults, problems)
     check_sources(ontology, sources, push, types, problems)
-    bodies = base.contexts.as_json()
-    of_contexts = [context_document(id, body, _STORED) for id, body in bodies.items() if id not in touched["context"]]
-    contexts = load_contexts(
-        (*of_contexts, *added.contexts),
-        types,
-        functions.defined,
-        problems,
-        limits=base.settings.expression_limits,
-        faults=faults,
-        sources={name: source.row for name, source in sources.items()},
-    )
-    check_contexts(contexts, problems)
+    contexts = base.contexts
+    parts = (types, functions.defined, sources)
+    if touched["context"] or added.contexts or parts != (base.types, base.functions, base.sources):
+        contexts = _contexts(base, touched["context"], added, parts, faults, problems)
     schema = replace(
         base,
         types=types,
@@ -228,6 +221,30 @@ def _with_schema(
         contexts=contexts,
     )
     return schema if problems.errors else _with_policies(base, schema, touched["policy"], added, policies, problems)
+
+
+def _contexts(
+    base: Deployment,
+    removed: Collection[str],
+    added: Documents,
+    parts: tuple[Types, Mapping[str, Function], Mapping[str, Source]],
+    faults: Faults,
+    problems: Problems,
+) -> Contexts:
+    types, functions, sources = parts
+    bodies = base.contexts.as_json()
+    kept = [context_document(id, body, _STORED) for id, body in bodies.items() if id not in removed]
+    contexts = load_contexts(
+        (*kept, *added.contexts),
+        types,
+        functions,
+        problems,
+        limits=base.settings.expression_limits,
+        faults=faults,
+        sources={name: source.row for name, source in sources.items()},
+    )
+    check_contexts(contexts, problems)
+    return contexts
 
 
 def _ontology(

@@ -129,6 +129,8 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
     value = each.value
     if each.kind == "policy":
         return str(value)
+    if each.kind == "suspended":
+        return f"# {each.name} is suspended\n"
     if each.kind in ONTOLOGY:
         value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
     elif each.kind == "action":

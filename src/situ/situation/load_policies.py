@@ -25,6 +25,8 @@ from situ.sources.model import Source
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of policies become parts of subjects on the bus, as those of clients."""
 
+_MOST_REMEMBERED = 20_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
@@ -86,19 +88,39 @@ def policies_from_json(value: Any, domain: Domain) -> Policies:
     """The policies that :func:`policies_as_json` gave; ValueError for what it cannot have given."""
     if not isinstance(value, dict) or not all(isinstance(each, str) for item in value.items() for each in item):
         raise ValueError("these are no policies")
-    running: dict[str, Policy] = {}
-    stopped: dict[str, Stopped] = {}
-    for name, text in value.items():
+    judged = {name: _stored(name, text, domain) for name, text in value.items()}
+    return Policies(
+        running=MappingProxyType({name: each for name, each in judged.items() if isinstance(each, Policy)}),
+        stopped=MappingProxyType({name: each for name, each in judged.items() if isinstance(each, Stopped)}),
+    )
+
+
+def _stored(name: str, text: str, domain: Domain) -> Policy | Stopped:
+    known = _remembered(domain)
+    found = known.get((name, text))
+    if found is None:
         problems = Problems()
         try:
             policy = _policy(PolicyFile(file=f"policies/{name}.dpl", data=text, name=name), domain, problems)
         except SituError as error:
             raise ValueError(f"the policy {name} is none: {error}") from error
-        if policy is None:
-            stopped[name] = Stopped(text=text, reasons=problems.errors)
-        else:
-            running[name] = policy
-    return Policies(running=MappingProxyType(running), stopped=MappingProxyType(stopped))
+        found = known[name, text] = policy or Stopped(text=text, reasons=problems.errors)
+    return found
+
+
+_last: tuple[Domain, dict[tuple[str, str], Policy | Stopped]] | None = None
+
+
+def _remembered(domain: Domain) -> dict[tuple[str, str], Policy | Stopped]:
+    """What was said of texts in this domain before: most changes are of one policy among many."""
+    global _last
+    last = _last
+    if last is None or (last[0] is not domain and last[0] != domain) or len(last[1]) > _MOST_REMEMBERED:
+        last = (domain, {})
+    if last[0] is not domain:
+        last = (domain, last[1])
+    _last = last
+    return last[1]
 
 
 def name_of(text: PolicyText, file: str) -> str:
