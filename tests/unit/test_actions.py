@@ -147,6 +147,7 @@ def test_what_the_environment_says_is_not_stored() -> None:
         ("a: {webhook: 'https://{A}/'}", "S181", "references can stand behind the host only"),
         ("a: {webhook: 'https://a', method: FETCH}", "P119", "`PATCH`"),
         ("a: {webhook: 'https://a', headers: {'a b': x}}", "S181", "Headers are letters"),
+        ("a: {webhook: 'https://a', headers: {Content-Length: 3}}", "S181", "every request has its own"),
         ("a: {log: '{'}", "S182", "`{` stands alone"),
         ("a: {log: 'a {A.b.c} b'}", "S182", "`{A.b.c}` refers to nothing"),
         ("a: {log: '{}'}", "S182", "refers to nothing"),

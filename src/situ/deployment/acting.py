@@ -15,12 +15,13 @@ import msgspec
 
 from situ.errors import SituError
 from situ.event.instants import instant_at, print_instant
-from situ.situation.actions import Actions, Command, Notify, Publish, Step
-from situ.situation.detection import Instances
+from situ.situation.actions import VERB_OF, Actions, Command, Notify, Publish, Step
+from situ.situation.detection import Instances, derived_id
 from situ.situation.lifecycle import Stage, Transition
+from situ.situation.load_actions import step_as_json
 from situ.situation.ontology import Ontology
-from situ.situation.perform import Deed, deeds
-from situ.situation.policy import Policy
+from situ.situation.perform import Deed, deed
+from situ.situation.policy import Action, Policy
 from situ.situation.resolve_actions import steps_of
 from situ.situation.syntax import When
 from situ.situation.templates import Facts, json_value
@@ -68,16 +69,24 @@ def acted(
         return
     facts = facts_of(transition, policy, ontology, instances)
     for number, action in enumerate(policy.actions):
-        steps = steps_of(action, actions)
-        try:
-            made = deeds(action, number, actions, facts)
-        except SituError:
-            made = ()  # it is asked for all the same: whoever is to do it says what is wrong
-        for place, step in enumerate(steps):
-            if isinstance(step, _EVENTS) and made:
-                yield _event(made[place], transition)
+        for place, step in enumerate(steps_of(action, actions)):
+            made = _made(action, number, place, actions, facts) if isinstance(step, _EVENTS) else None
+            if made is not None:
+                yield _event(made, transition)
             else:
-                yield _request(made[place].verb if made else "", number, place, facts, policy, transition)
+                yield _request(step, action, number, place, facts, policy, transition)
+
+
+def _made(action: Action, number: int, place: int, actions: Actions, facts: Facts) -> Deed | None:
+    try:
+        return deed(action, number, place, actions, facts)
+    except SituError:
+        return None  # it is asked for all the same: whoever is to do it says what is wrong
+
+
+def digest_of(step: Step, action: Action) -> str:
+    """By this a request names the step it asks for, however policies and actions are declared when it is done."""
+    return derived_id(step_as_json(step), list(action.arguments))
 
 
 def facts_of(transition: Transition, policy: Policy, ontology: Ontology, instances: Instances) -> Facts:
@@ -119,19 +128,23 @@ def _event(deed: Deed, transition: Transition) -> Acted:
     return Acted(type=type, id=deed.key, data=msgspec.json.encode(data))
 
 
-def _request(verb: str, number: int, place: int, facts: Facts, policy: Policy, transition: Transition) -> Acted:
+def _request(
+    step: Step, action: Action, number: int, place: int, facts: Facts, policy: Policy, transition: Transition
+) -> Acted:
     concepts = {alias.name: alias.concept for alias in policy.aliases}
     attributes = {
         alias: {name: json_value(value) for name, value in known.items()} for alias, known in facts.attributes.items()
     }
     data = {
-        "verb": verb,
+        "verb": VERB_OF[type(step)],
+        "action": " ".join((action.name, *action.arguments)),
         "policy": facts.policy,
         "situation": facts.situation,
         "detection": facts.detection,
         "time": print_instant(transition.time),
         "number": number,
         "place": place,
+        "digest": digest_of(step, action),
         "bindings": [
             {"alias": alias, "concept": concepts.get(alias, ""), "id": identity}
             for alias, identity in facts.bindings.items()

@@ -109,6 +109,10 @@ class SuspendPolicy:
 
 Step = Publish | Notify | Webhook | Command | Log | DeletePolicy | SuspendPolicy
 
+VERB_OF: Mapping[type[Step], str] = dict(
+    zip((Publish, Notify, Webhook, Command, Log, DeletePolicy, SuspendPolicy), VERBS, strict=True)
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAction:

@@ -43,6 +43,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 _URL = re.compile(r"(?:https?://(?:[^\s/?#{}]|\$\{\w+\})+|\$\{\w+\})(?:[/?#].*)?", re.DOTALL)
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_OWN_HEADERS = frozenset(("host", "connection", "content-length", "transfer-encoding", "idempotency-key"))
+"""What every request has of its own."""
 
 
 class DeclaringStep:
@@ -135,6 +137,9 @@ class DeclaringStep:
         for key, value in mapping.entries if mapping is not None else ():
             if not _HEADER.fullmatch(key.text):
                 self._unfit(key.location, f"has a header `{key.text}`", "Headers are letters, digits and `-`.")
+            elif key.text.lower() in _OWN_HEADERS:
+                remedy = "Leave it out: every request has its own."
+                self._unfit(key.location, f"sets the header `{key.text}`", remedy)
             scalar = self.read.scalar(value)
             template = None if scalar is None else self._parsed(scalar)
             if template is not None:

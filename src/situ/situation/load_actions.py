@@ -59,9 +59,7 @@ def load_actions(
 def actions_as_json(actions: Actions) -> dict[str, Any]:
     """All actions as they are written; equal ones give equal values."""
     return {
-        "actions": {
-            name: [_step_as_json(step) for step in actions.named[name].steps] for name in sorted(actions.named)
-        },
+        "actions": {name: [step_as_json(step) for step in actions.named[name].steps] for name in sorted(actions.named)},
         "opposed": [list(pair) for pair in sorted(actions.opposed)],
     }
 
@@ -177,7 +175,8 @@ def _entries(fields: Fields, section: str) -> tuple[tuple[Scalar, Node], ...]:
     return () if mapping is None else mapping.entries
 
 
-def _step_as_json(step: Step) -> dict[str, Any]:
+def step_as_json(step: Step) -> dict[str, Any]:
+    """One step as it is written."""
     match step:
         case Publish(type=type, data=data):
             return {"publish": type, "data": data_as_json(data)}

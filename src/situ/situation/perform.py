@@ -58,11 +58,14 @@ def deeds(action: Action, number: int, actions: Actions, facts: Facts, situation
 
     :class:`SituError` if what references stand for cannot be used where they stand.
     """
-    about = _with_arguments(facts, action)
-    return tuple(
-        _deed(f"{facts.detection}-{number}.{place}", action, step, about, situation)
-        for place, step in enumerate(steps_of(action, actions))
-    )
+    places = range(len(steps_of(action, actions)))
+    return tuple(deed(action, number, place, actions, facts, situation) for place in places)
+
+
+def deed(action: Action, number: int, place: int, actions: Actions, facts: Facts, situation: Any = None) -> Deed:
+    """The same for one step of the action."""
+    step = steps_of(action, actions)[place]
+    return _deed(f"{facts.detection}-{number}.{place}", action, step, _with_arguments(facts, action), situation)
 
 
 def render_data(data: Data, facts: Facts) -> Any:
