@@ -116,7 +116,7 @@ def test_what_comes_too_late_is_kept_apart(tmp_path: Path) -> None:
             await see(reader, "g2", 5, time="2026-01-01T00:00:00Z")
             assert zone.engine is not None
             detection = zone.engine._detection
-            await eventually(lambda: detection.counts.late == 1)
+            await eventually(lambda: detection.counts.late_events == 1)
             (late,) = await zone.messages(zone.names.late_stream)
             assert late.headers["Situ-Policies"] == "unaccompanied-guest"
             await nothing_more(events)

@@ -18,6 +18,7 @@ from situ.cli.published import Given, Reader, Wrong
 from situ.cli.show_figures import accepted, clock, show_line, size
 from situ.cli.show_figures import delivered as show_delivered
 from situ.deployment import Deployment
+from situ.deployment.tally import Watched
 from situ.errors import SituError
 from situ.event.row import Row, origins_of
 from situ.host import supervise as supervising
@@ -140,7 +141,7 @@ def test_rows_say_in_whose_terms_they_came(context: str, expected: list[str]) ->
 class Engine:
     """Fails with these, one after the other, and then is stopped."""
 
-    name, version, reached, batch, counts = "trial", 1, None, 0.0, Counts()
+    name, version, reached, batch, counts, watched = "trial", 1, None, 0.0, Counts(), Watched()
 
     def __init__(self, *failures: SituError) -> None:
         self._failures = list(failures)

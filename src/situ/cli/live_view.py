@@ -25,7 +25,7 @@ EVERY = 0.5
 
 _LINE_EVERY = 2.0
 _NOTES = 3
-_FRAME = 14  # lines of the picture that are not names
+_FRAME = 15  # lines of the picture that are not names
 _SPAN = 4.0  # seconds between the looks that rates of names are taken from
 
 

@@ -24,6 +24,8 @@ from situ.registry.snapshots import current_deployment
 if TYPE_CHECKING:
     from situ.cli.opened import Opened
 
+_OF = {"detect": "spark"}
+"""Parts of engines that have troubles of their own, and which engines these are."""
 _SILENCE = 30.0  # seconds after which a run that says nothing is taken for gone; clocks need not agree to the second
 
 
@@ -112,7 +114,7 @@ async def _on_bus(bus: Bus, known: Status) -> Status:
         streams={name: await bus.state(name) for name in names.streams},
         consumers=await bus.consumers(),
         clients=tuple(sorted(clients)),
-        troubles={name: each for name, each in (await troubles_of(bus)).items() if name in figures},
+        troubles={name: each for name, each in (await troubles_of(bus)).items() if _OF.get(name, name) in figures},
     )
 
 

@@ -49,12 +49,14 @@ def show_line(figures: Figures) -> str:
         f"memory {size(sum(figures.memory.values()))}",
         f"deployment {figures.version}",
     ]
+    if figures.situations:
+        parts.insert(3, f"situations {figures.situations.opened:,} ({figures.situations.open:,} open)")
     return " · ".join(parts)
 
 
 def show_summary(figures: Figures) -> Iterator[RenderableType]:
     """What a run did, at its end."""
-    if figures.types or figures.subscriptions or figures.codes:
+    if figures.types or figures.subscriptions or figures.codes or figures.situations.opened:
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
         table.add_column("")
         table.add_column("")
@@ -64,6 +66,7 @@ def show_summary(figures: Figures) -> Iterator[RenderableType]:
             ("delivered", delivered(figures)),
             ("converted for", _sorted(figures.converted)),
             ("dead letters", _sorted(figures.codes)),
+            ("situations of", _situations(figures)),
         ):
             for place, (name, number) in enumerate(counts):
                 table.add_row(title if place == 0 else "", name, f"{number:,}")
@@ -72,6 +75,10 @@ def show_summary(figures: Figures) -> Iterator[RenderableType]:
     seconds = f"{figures.seconds:.1f} s"
     text = Text(f"{count(figures.taken, 'event')} accepted, {figures.delivered:,} delivered, ")
     text.append(count(figures.dead, "dead letter"), "bold red" if figures.dead else "")
+    situations = figures.situations
+    if situations:
+        text.append(f" · {count(situations.opened, 'situation')} of {count(situations.running, 'policy')}")
+        text.append(f", {count(situations.late, 'event')} too late" if situations.late else "", "yellow")
     text.append(f" · {seconds}", "dim")
     yield text
 
@@ -101,6 +108,12 @@ def _sums(figures: Figures) -> Table:
     table.add_row("delivered", f"{figures.delivered_rate:,.0f}/s", f"{figures.delivered:,}", _clients(figures))
     codes = ", ".join(f"{code} {number:,}" for code, number in _sorted(figures.codes)[:6])
     table.add_row("dead letters", "", Text(f"{figures.dead:,}", "bold red" if figures.dead else ""), codes)
+    situations = figures.situations
+    if situations:
+        said = f"{situations.open:,} open, {count(situations.running, 'policy')}"
+        said += f", {situations.stopped:,} stopped" if situations.stopped else ""
+        said += f", {count(situations.late, 'event')} too late" if situations.late else ""
+        table.add_row("situations", "", f"{situations.opened:,}", said)
     parts = " · ".join(f"{name} {size(number)}" for name, number in figures.memory.items())
     table.add_row("memory", "", size(sum(figures.memory.values())), parts)
     return table
@@ -156,6 +169,10 @@ def delivered(figures: Figures) -> _Counts:
         (f"{name} in {terms[name]}" if name in terms else name, number)
         for name, number in _sorted(figures.subscriptions)
     ]
+
+
+def _situations(figures: Figures) -> _Counts:
+    return _sorted({name: each.opened for name, each in figures.situations.policies.items() if each.opened})
 
 
 def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from situ.bus.names import subscription_of
 from situ.cli.show_figures import clock, size
 from situ.cli.show_problems import count
+from situ.cli.show_situations import show_situations
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,6 +37,10 @@ def show_status(status: Status) -> Iterator[RenderableType]:
     for engine, troubles in status.troubles.items():
         for each in troubles:
             yield Text(f"{engine}: {each}", "yellow")
+    for figures in status.engines.values():
+        if figures.situations:
+            yield Text()
+            yield from show_situations(figures)
     yield Text()
     yield _streams(status)
     if status.consumers:
@@ -87,7 +92,7 @@ def _streams(status: Status) -> Table:
     return table
 
 
-_HOLDS = ("what an engine has not taken yet", "the root log", "deliveries that wait", "dead letters")
+_HOLDS = ("what an engine has not taken yet", "the root log", "deliveries that wait", "dead letters", "late events")
 
 
 def _consumers(status: Status) -> Table:

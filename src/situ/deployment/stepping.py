@@ -31,6 +31,7 @@ class Step:
     states: States
     told: tuple[Transition, ...] = ()
     enriched: Enriched = field(default_factory=lambda: Enriched(rows=MappingProxyType({})))
+    observed: tuple[Observed, ...] = ()
     late: Mapping[int, list[str]] = field(default_factory=dict)
     """Where events are that came too late, and for which policies."""
     due: bool = False
@@ -67,4 +68,12 @@ def step(
             found[name] = detections_of(name, detected)
     progress, told = progress.decided(detecting, found, watermarks)
     due = progress.has_open or any(state.due is not None for state in after.values())
-    return Step(progress=progress, states=after, told=tuple(told), enriched=enriched, late=late, due=due)
+    return Step(
+        progress=progress,
+        states=after,
+        told=tuple(told),
+        enriched=enriched,
+        observed=observed,
+        late=late,
+        due=due,
+    )

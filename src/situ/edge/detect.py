@@ -24,6 +24,7 @@ from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import Step, step
+from situ.deployment.tally import Tally, Watched
 from situ.edge.remembered import Done, Record, Remembered
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import PLACES, position, split_lines
@@ -31,7 +32,7 @@ from situ.event.row import Row
 from situ.situation.detection import Instances
 from situ.situation.kernel.state import State
 from situ.situation.known import Knowledge
-from situ.situation.lifecycle import Stage, Transition
+from situ.situation.lifecycle import Transition
 from situ.sources.table import Table
 
 _TICK = 0.05
@@ -54,17 +55,6 @@ class _Taken:
     plan: Plan
 
 
-@dataclass(slots=True)
-class Detected:
-    """What was done since the start."""
-
-    situations: int = 0
-    detections: int = 0
-    late: int = 0
-    unknown: int = 0
-    failures: int = 0
-
-
 class EdgeDetection:
     """The policies of one zone in this process."""
 
@@ -84,7 +74,14 @@ class EdgeDetection:
         self._reached = 0
         self._saved = 0.0
         self._changed = False
-        self.counts = Detected()
+        self.counts = Tally()
+        """What was done since the start."""
+
+    @property
+    def watched(self) -> Watched:
+        return Watched(
+            tally=self.counts, progress=self._progress, detecting=self._plan.detecting if self._plan else None
+        )
 
     @property
     def _detecting(self) -> Detecting:
@@ -229,17 +226,16 @@ class EdgeDetection:
         if not late:
             return
         assert self._plan is not None
-        self.counts.late += len(late)
         names = Names(self._plan.zone)
         rows = (row for each in taken for row in each.rows if row.pos in late)
         for stored in [await self._bus.store(pack_late(names, row, encode_row(row), late[row.pos])) for row in rows]:
             await stored
 
     def _count(self, found: Step) -> None:
-        self.counts.situations += sum(each.stage is Stage.OPENED for each in found.told)
-        self.counts.detections += sum(bool(each.detection) for each in found.told)
-        self.counts.unknown += sum(each.count for each in found.enriched.unknown)
-        self.counts.failures += sum(each.count for each in found.enriched.failures)
+        self.counts.take_observed(found.observed)
+        self.counts.take_enriched(found.enriched)
+        self.counts.take_late(found.late)
+        self.counts.take_told(found.told)
 
     # ── telling ──
 

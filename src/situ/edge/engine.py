@@ -18,6 +18,7 @@ from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
 from situ.deployment.happening import Published
 from situ.deployment.plan import Plan, compile_plan
+from situ.deployment.tally import Watched
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
 from situ.edge.detect import EdgeDetection
@@ -101,6 +102,10 @@ class EdgeEngine:
     @property
     def counts(self) -> Counts:
         return self._dispatcher.counts
+
+    @property
+    def watched(self) -> Watched:
+        return self._detection.watched
 
     # ── beginning and end ──
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from situ.bus.address import Address
 from situ.bus.interface import Bus
+from situ.deployment.tally import Watched
 from situ.settings import Settings
 
 
@@ -68,6 +69,10 @@ class Engine(Protocol):
 
     @property
     def counts(self) -> Counts: ...
+
+    @property
+    def watched(self) -> Watched:
+        """How detection is."""
 
     async def start(self) -> None:
         """Start, or go on; :class:`situ.errors.SituError` if that fails."""

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from situ.host.situation_figures import SituationFigures
+
 STARTING, RUNNING, WAITING, STOPPING, STOPPED = "starting", "running", "waiting for the bus", "stopping", "stopped"
 
 _SHOWN = 200  # names with counts that go to the bus every second; a deployment may have tens of thousands
@@ -57,6 +59,8 @@ class Figures:
     converted: Mapping[str, int] = field(default_factory=dict)
     """Events put in the terms of a context, by context: each once, however many get it."""
     memory: Mapping[str, int] = field(default_factory=dict)
+    situations: SituationFigures = field(default_factory=SituationFigures)
+    """How policies are, if there are some."""
 
     @property
     def seconds(self) -> float:
@@ -76,6 +80,7 @@ class Figures:
             origins=_highest(self.origins),
             subscriptions=subscriptions,
             terms=terms,
+            situations=self.situations.shortened(),
         )
         return json.dumps(short.as_json(), separators=(",", ":")).encode()
 
@@ -85,6 +90,8 @@ def decode_figures(text: bytes) -> Figures | None:
     try:
         found = json.loads(text)
         known = {each.name for each in fields(Figures)}
+        if "situations" in found:
+            found["situations"] = SituationFigures.from_json(found["situations"])
         return Figures(**{name: value for name, value in found.items() if name in known})
     except (ValueError, TypeError, AttributeError):
         return None

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
+from situ.deployment import Deployment
 from situ.errors import SituError
 from situ.host.delivered import Delivered
 from situ.host.engines import Engine
 from situ.host.figures import STARTING, Figures, Rates
 from situ.host.memory import memory
+from situ.host.situation_figures import situation_figures
 from situ.registry.snapshots import fetch_deployment
 
 BEAT = 1.0
@@ -32,7 +34,7 @@ class Pulse:
         self.figures = Figures(engine=engine, pid=os.getpid(), started=now, at=now, state=STARTING)
         self._delivered = Delivered()
         self._rates = Rates()
-        self._learnt = 0
+        self._learnt = Deployment()
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
@@ -84,14 +86,16 @@ class Pulse:
             originals=dict(counts.originals),
             converted=dict(counts.converted),
             memory=used,
+            situations=situation_figures(self._learnt, engine.watched, _now()),
         )
         return self.figures
 
     async def _learn(self, bus: Bus, version: int) -> None:
         """Whose deliveries the engine counts since it works with this deployment."""
-        if version != self._learnt:
-            await asyncio.to_thread(self._delivered.learn, await fetch_deployment(bus, version))
-            self._learnt = version
+        if version != self._learnt.version:
+            deployment = await fetch_deployment(bus, version)
+            await asyncio.to_thread(self._delivered.learn, deployment)
+            self._learnt = deployment
 
 
 def _now() -> int:

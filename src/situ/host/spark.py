@@ -19,6 +19,7 @@ from situ.bus.address import Address
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
 from situ.catalogue import ENGINE_FAILED, NO_SPARK
+from situ.deployment.tally import Tally, Watched
 from situ.errors import SituError
 from situ.host.logs import SPARK_LOG
 from situ.pipeline.counters import Totals
@@ -27,6 +28,7 @@ from situ.registry.engines import engine_alive, report_adopted
 from situ.settings import Settings
 
 if TYPE_CHECKING:
+    from situ.pipeline.detecting import DetectBatch
     from situ.pipeline.engine import Batch, SparkEngine
 
 log = logging.getLogger("situ.host")
@@ -54,6 +56,7 @@ class HostedSpark:
         self._totals = Totals()
         self._reached = Offset()
         self._seconds = 0.0
+        self._watched = Watched()
         self._alive = AsyncExitStack()
         self._reporting: asyncio.Task[None] | None = None
         self._turn = threading.Lock()
@@ -73,6 +76,10 @@ class HostedSpark:
     @property
     def counts(self) -> Totals:
         return self._totals
+
+    @property
+    def watched(self) -> Watched:
+        return self._watched
 
     async def start(self) -> None:
         await asyncio.to_thread(self._start)
@@ -157,7 +164,13 @@ class HostedSpark:
         )
         self._close = session.stop
         return lambda: SparkEngine(
-            session, self._address, settings, self._checkpoints, folder=self._folder, on_batch=self._on_batch
+            session,
+            self._address,
+            settings,
+            self._checkpoints,
+            folder=self._folder,
+            on_batch=self._on_batch,
+            on_detect=self._on_detect,
         )
 
     def _stop(self) -> None:
@@ -173,6 +186,12 @@ class HostedSpark:
 
     def _on_batch(self, batch: Batch) -> None:
         self._reached, self._seconds = batch.offset, batch.seconds
+
+    def _on_detect(self, batch: DetectBatch) -> None:
+        tally = Tally()
+        tally.add(self._watched.tally)  # who looks at the last one meanwhile sees it whole
+        tally.add(batch.tally)
+        self._watched = Watched(tally=tally, progress=batch.progress, detecting=batch.detecting)
 
     def _scratch(self) -> Path:
         """Where Spark puts what does not fit in memory. What a run that was killed left there is taken away."""

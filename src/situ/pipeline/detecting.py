@@ -30,6 +30,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
+from situ.deployment.tally import Tally
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import (
@@ -59,7 +60,7 @@ from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
 from situ.situation.detection import Detection
 from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.lifecycle import Stage, Transition
+from situ.situation.lifecycle import Transition
 
 QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")
@@ -77,13 +78,17 @@ class DetectBatch:
 
     number: int
     offset: Offset
-    events: int
-    opened: int
-    detections: int
-    late: int
+    tally: Tally
+    progress: Progress
+    detecting: Detecting
     seconds: float
     size: int
     """Of what kernels remember, in bytes."""
+
+    @property
+    def events(self) -> int:
+        """Those that told something."""
+        return sum(self.tally.events.values())
 
 
 class SparkDetection:
@@ -211,16 +216,19 @@ class SparkDetection:
         self._on_step("publish")
         progress = self._tell(told, noticed, progress, plan, former, end)
         self._on_step("progress")
+        tally = Tally()
+        for each in noticed:
+            tally.add(each.tally)
+        tally.take_told(told)
         due = progress.has_open or any(each.due for each in found) or self._lags(progress, plan.detecting, end)
         self._store.save(end, progress, due=due)
         self._on_batch(
             DetectBatch(
                 number=number,
                 offset=end,
-                events=sum(each.events for each in noticed),
-                opened=sum(each.stage is Stage.OPENED for each in told),
-                detections=sum(map(len, detections.values())),
-                late=sum(len(each.late) for each in noticed),
+                tally=tally,
+                progress=progress,
+                detecting=plan.detecting,
                 seconds=time.monotonic() - began,
                 size=sum(each.size for each in found),
             )

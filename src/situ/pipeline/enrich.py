@@ -15,6 +15,7 @@ import pyarrow as pa
 from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan
+from situ.deployment.tally import Tally
 from situ.event.message import Stored, position
 from situ.situation.detection import Instances
 from situ.situation.known import Knowledge
@@ -34,9 +35,7 @@ class Noticed(msgspec.Struct):
     seen: dict[str, Seen] = {}
     late: dict[int, list[str]] = {}
     """Positions of events that came too late, and the policies they came too late for."""
-    events: int = 0
-    unknown: int = 0
-    failures: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
 
 
 @dataclass(slots=True)
@@ -68,11 +67,12 @@ def enrich(
         bodies = [in_terms_of_now(each, plan.interpretation).body for each in some]
         read = detecting.observing.messages(bodies, (position(each.seq, 0) for each in some))
         noticed.seen = merged(noticed.seen, read.seen)
-        noticed.late.update(detecting.late(read.observed, reached))
+        late = detecting.late(read.observed, reached)
+        noticed.late.update(late)
         enriched = detecting.enrichment.run(read.observed, worked.knowledge)
-        noticed.events += sum(each.rows.num_rows for each in read.observed)
-        noticed.unknown += sum(each.count for each in enriched.unknown)
-        noticed.failures += sum(each.count for each in enriched.failures)
+        noticed.tally.take_observed(read.observed)
+        noticed.tally.take_late(late)
+        noticed.tally.take_enriched(enriched)
         parts = detecting.parts(enriched.rows, buckets)
         yield _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
     yield _batch([(DRIVER, msgspec.msgpack.encode(noticed))])

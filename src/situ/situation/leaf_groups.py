@@ -58,9 +58,13 @@ class Failure:
     sample: Mapping[str, Any]
 
     @property
+    def shown(self) -> str:
+        """The sample as text."""
+        return ", ".join(f"{name} = {value!r}" for name, value in self.sample.items())[:_LONGEST_SAMPLE]
+
+    @property
     def problem(self) -> Problem:
-        shown = ", ".join(f"{name} = {value!r}" for name, value in self.sample.items())
-        return TEST_FAILED(test=self.test, count=self.count, sample=shown[:_LONGEST_SAMPLE])
+        return TEST_FAILED(test=self.test, count=self.count, sample=self.shown)
 
 
 class Seen:

@@ -84,6 +84,12 @@ def watermark(
     return now if reached is None else max(now, reached)
 
 
+def waits_for(seen: Mapping[str, Seen], sources: Mapping[str, Patience], clock: int) -> str | None:
+    """The source that holds the watermark back: of those that are not idle the one that is least far; None: all are."""
+    awake = [source for source in sources if source in seen and clock - seen[source].heard <= sources[source].idle]
+    return min(awake, key=lambda source: (seen[source].time - sources[source].lateness, source), default=None)
+
+
 def _in_silence(latest: Seen, sources: list[Patience], clock: int) -> int:
     """The clock, less what was granted. Events that live in the past go on from where they are at its speed."""
     return min(clock - each.lateness - max(0, latest.delay - each.lateness - each.idle) for each in sources)
