@@ -90,12 +90,13 @@ async def look(opened: Opened) -> Status:
         return nothing
     try:
         async with bus_of(opened, "status") as bus:
-            return await _on_bus(bus, nothing)
+            return await look_at(bus, settings.name, holder)
     except SituError as error:
         return Status(project=settings.name, zone=settings.zone, holder=holder, problem=error.problems[0])
 
 
-async def _on_bus(bus: Bus, known: Status) -> Status:
+async def look_at(bus: Bus, project: str, holder: Holder | None = None) -> Status:
+    """What the bus of a project says."""
     names = Names(bus.zone)
     current = await current_deployment(bus)
     figures = {
@@ -105,9 +106,9 @@ async def _on_bus(bus: Bus, known: Status) -> Status:
     }
     clients = [entry.key for entry in await bus.entries(names.clients) if _is_here(entry.value)]
     return Status(
-        project=known.project,
-        zone=known.zone,
-        holder=known.holder,
+        project=project,
+        zone=bus.zone,
+        holder=holder,
         version=current.version if current else 0,
         engines=figures,
         adopted=await adopted_versions(bus),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from situ.cli.exits import Exit, Stop
+from situ.cli.explain_policies import policy_completion
 from situ.cli.files import STDIN
 from situ.cli.options import Json, Project, Quiet, begin
 
@@ -39,6 +40,16 @@ def replay(
             "--subscription", metavar="CLIENT/NAME", help="Only for this one; may be repeated.", show_default=False
         ),
     ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME|FILE",
+            help="What this policy would have detected, in place of subscriptions; may be repeated.",
+            show_default=False,
+            autocompletion=policy_completion,
+        ),
+    ] = None,
     out: Annotated[
         str,
         typer.Option(
@@ -61,18 +72,23 @@ def replay(
         Literal["spark", "edge"] | None,
         typer.Option("--engine", help="What replays, instead of what situ.yaml says.", show_default=False),
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="With --policy: show the events behind each situation.")
+    ] = False,
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> Exit:
-    """Replay the root log: which events would each subscription get?
+    """Replay the root log: which events would each subscription get, or what would a policy detect?
 
-    Reads the log of the run as fast as it can, through the subscriptions in force. Nothing is published or delivered.
-    Ends with 1 if no event matched.
+    Reads the log of the run as fast as it can, through the subscriptions in force. Nothing is published, delivered or
+    done. With --policy it tells which situations there would have been; the policy may be a file that is not part of
+    the project. Ends with 1 if no event matched, or nothing was detected.
 
     \b
     Examples:
       situ replay --from '1 h ago'
+      situ replay --policy night-watch.dpl --from 2026-11-01 -v
       situ replay --from 2026-11-01 --to 2026-11-02 --subscription desk/arrivals --out arrivals
       situ replay --files yesterday.jsonl
     """
@@ -81,10 +97,14 @@ def replay(
     from situ.cli.moments import read_moment
     from situ.cli.opened import open_project
     from situ.cli.progress import progress
+    from situ.cli.replayed_policies import replay_detection
 
     output = begin(context, json=as_json, quiet=quiet)
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
     opened = open_project(project)
+    if policies:
+        _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
+        return replay_detection(output, opened, policies, first, last, verbose=verbose)
     kind = engine or opened.deployment.settings.engine
     chosen = tuple(subscriptions or ())
     passed: list[Problem] = []
@@ -105,6 +125,12 @@ def replay(
         counts = dict(sorted(deliveries.counts.items()))
         output.answer(lambda: {"deliveries": sum(counts.values()), "subscriptions": counts}, shown)
     return Exit.DONE if deliveries.counts else Exit.NO
+
+
+def _refuse_with_policies(others: dict[str, Any]) -> None:
+    for option, value in others.items():
+        if value:
+            raise typer.BadParameter("this is about subscriptions, and --policy is not", param_hint=f"'{option}'")
 
 
 def _replay_files(

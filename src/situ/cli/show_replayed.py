@@ -1,0 +1,66 @@
+"""What policies would have detected, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from situ.cli.output import visible
+from situ.cli.show_problems import count
+from situ.event.instants import print_instant
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from situ.cli.replayed_policies import Detected
+    from situ.host.replaying_policies import Replayed
+
+_LONGEST = 200  # characters of an event's data
+
+
+def show_replayed(found: Detected, *, verbose: bool, summary: bool) -> Iterator[RenderableType]:
+    for each in found.outcome.situations:
+        yield _headline(each)
+        yield Text(f"  {visible(found.sentence(each))}")
+        if verbose:
+            yield from _causes(each, found)
+    if summary:
+        if found.outcome.situations:
+            yield Text()
+        yield from _summary(found)
+
+
+def _headline(each: Replayed) -> Text:
+    bindings = ", ".join(f"{alias} = {identity}" for alias, identity in each.bindings)
+    text = Text.assemble((print_instant(each.start), "dim"), "  ", (each.policy, "bold"), f"  {visible(bindings)}")
+    text.append(f"  {count(each.detections, 'detection')}")
+    return text.append("  still open" if each.end is None else f"  closed {print_instant(each.end)}", "dim")
+
+
+def _causes(each: Replayed, found: Detected) -> Iterator[Text]:
+    positions = each.positions or (0,) * len(each.causes)
+    for cause, pos in zip(each.causes, positions, strict=True):
+        row = found.causes.get(pos)
+        said = f"    because of {cause.id} from {cause.source}"
+        if row is not None:
+            said += f": {row.type} at {print_instant(row.time)} {row.data.decode()[:_LONGEST]}"
+        yield Text(visible(said))
+
+
+def _summary(found: Detected) -> Iterator[Text]:
+    situations, tally = found.outcome.situations, found.outcome.tally
+    events = sum(tally.events.values())
+    looked = f"{count(events, 'event')} looked at"
+    if not situations:
+        yield Text(f"Nothing matched: {looked}, nothing was detected.")
+    else:
+        yield Text(f"{count(len(situations), 'situation')} would have been detected · {looked}")
+    if tally.late_events:
+        yield Text(f"{count(tally.late_events, 'event')} came too late and did not count", "yellow")
+    for name, odd in sorted(tally.unknown.items()):
+        said = f"{name}: no pull source knows whom {count(odd.count, 'event')} are about, as {odd.sample}"
+        yield Text(visible(said), "yellow")
+    for test, odd in sorted(tally.failures.items()):
+        yield Text(visible(f"{test} failed {odd.count:,} times, as with {odd.sample}"), "yellow")

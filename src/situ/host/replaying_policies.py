@@ -1,0 +1,227 @@
+"""Policies over a part of the root log: what they would have detected. Nothing is published, and no action is done.
+
+The steps are those of an engine, and the clock is that of the log: it says when each message was stored. Tables are
+taken as they are when the replay begins. What policies look back on is read, too, from before the time asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.deployment import Deployment
+from situ.deployment.detecting import Detecting
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.interpreting import Interpretation
+from situ.deployment.progress import Progress
+from situ.deployment.stepping import States, step
+from situ.deployment.tally import Tally
+from situ.event.instants import instant_at, microseconds
+from situ.event.lines import decode_line
+from situ.event.message import PLACES, Stored, position, split_lines
+from situ.event.row import Row
+from situ.host.replaying import span
+from situ.situation.detection import Cause, Instances
+from situ.situation.known import Knowledge
+from situ.situation.lifecycle import Situation, Stage, Transition
+from situ.situation.policy import Policy
+from situ.tables import TablesInUse
+
+_MICROSECOND = timedelta(microseconds=1)
+_LONGEST, _SHORTEST = 1_000_000, 50_000
+"""Microseconds of the log that are worked in one step: what came in one of them is in time for each other."""
+_MOST = 5_000
+"""Messages that are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A situation as it would have been. ``end`` None: it is open where the replay ends."""
+
+    id: str
+    policy: str
+    bindings: tuple[tuple[str, str], ...]
+    start: int
+    last: int
+    end: int | None
+    detections: int
+    causes: tuple[Cause, ...]
+    """Of its first detection."""
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a replay; ``settled`` is how far each policy has decided."""
+
+    situations: tuple[Replayed, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    settled: Mapping[str, int] = field(default_factory=dict)
+
+
+async def replay_policies(
+    bus: Bus,
+    folder: Path,
+    deployment: Deployment,
+    policies: Sequence[Policy],
+    since: datetime,
+    until: datetime,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Outcome:
+    """What these policies make of what was stored in this time."""
+    detecting = Detecting(
+        policies,
+        deployment.ontology,
+        deployment.push,
+        deployment.sources,
+        deployment.types,
+        deployment.settings.defaults,
+    )
+    begin, last = await span(bus, since, until)
+    if begin > last:
+        return Outcome()
+    early = instant_at(max(microseconds(since) - looked_back(detecting), 0))
+    first, _ = await span(bus, early, until)
+    instances = await asyncio.to_thread(_instances, folder, deployment, detecting)
+    work = _Work(detecting, instances, begin, microseconds(since))
+    interpretation = Interpretation.of(deployment)
+    async with aclosing(bus.read(Names(bus.zone).root_stream, first, last)) as messages:
+        async for message in messages:
+            if (clock := work.due(message)) is not None:
+                await asyncio.to_thread(work.step, clock)
+            work.add(in_terms_of_now(message, interpretation))
+            if progress is not None:
+                progress("", message.seq - first + 1, last - first + 1)
+    await asyncio.to_thread(work.step, max(microseconds(until), work.clock))
+    return work.outcome()
+
+
+def looked_back(detecting: Detecting) -> int:
+    """How much earlier than a detection its causes can be, and what refutes it; in microseconds."""
+    found = 0
+    for watch in detecting.watches.values():
+        kept = max((each.kept for each in watch.plan.leaves), default=0)
+        repeated = max((detecting.push[name].keep // _MICROSECOND for name in watch.patience), default=0)
+        lateness = max((each.lateness for each in watch.patience.values()), default=0)
+        found = max(found, kept + watch.policy.hold + repeated + lateness)
+    return found
+
+
+def _instances(folder: Path, deployment: Deployment, detecting: Detecting) -> Instances:
+    with TablesInUse(folder) as used:
+        return detecting.tables.of(used.use(deployment.sources, detecting.tables.keyed))
+
+
+class _Work:
+    """Messages of the log, gathered and worked step by step; from ``begin`` on, stored since then, they count."""
+
+    def __init__(self, detecting: Detecting, instances: Instances, begin: int, since: int) -> None:
+        self._begin, self._since = begin, since
+        self._detecting, self._instances = detecting, instances
+        self._knowledge = Knowledge(detecting.ontology)
+        self._progress, _ = Progress().adopted(detecting, None)
+        self._states: States = {}
+        self._waiting: list[Stored] = []
+        self._counts = False
+        self._tally = Tally()
+        self._found: dict[str, _Found] = {}
+        patience = [each.lateness for watch in detecting.watches.values() for each in watch.patience.values()]
+        self._longest = min(max(min(patience, default=_LONGEST), _SHORTEST), _LONGEST)
+        self.clock = 0
+
+    def due(self, message: Stored) -> int | None:
+        """Up to which time what is gathered is to be worked before this message is added; None: not yet."""
+        waiting = self._waiting
+        if not waiting:
+            return None
+        if message.seq >= self._begin and not self._counts:
+            return min(message.at, self._since)
+        return message.at if len(waiting) >= _MOST or message.at - waiting[0].at > self._longest else None
+
+    def add(self, message: Stored) -> None:
+        self._waiting.append(message)
+        self._counts = message.seq >= self._begin
+
+    def step(self, clock: int) -> None:
+        """Work what is gathered, and decide what can be at that time."""
+        some, self._waiting = self._waiting, []
+        self.clock = max(self.clock, clock)
+        read = self._detecting.observing.messages(
+            [each.body for each in some], [position(each.seq, 0) for each in some]
+        )
+        done = step(
+            self._detecting,
+            self._progress,
+            self._states,
+            read.observed,
+            read.seen,
+            self.clock,
+            self._knowledge,
+            self._instances,
+        )
+        self._progress, self._states = done.progress, done.states
+        for each in done.told:
+            self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=self._counts)
+        if self._counts:
+            self._tally.take_observed(done.observed)
+            self._tally.take_enriched(done.enriched)
+            self._tally.take_late(done.late)
+            self._tally.take_told(done.told)
+
+    def outcome(self) -> Outcome:
+        situations = sorted(
+            (each.replayed() for each in self._found.values() if each.counts),
+            key=lambda each: (each.start, each.policy, each.bindings, each.id),
+        )
+        policies = self._progress.policies
+        settled = {name: kept.reached for name, kept in policies.items() if kept.reached is not None}
+        return Outcome(situations=tuple(situations), tally=self._tally, settled=settled)
+
+
+class _Found:
+    """A situation while the replay goes on. It counts if something was detected in the time asked for."""
+
+    def __init__(self, opened: Transition) -> None:
+        self._causes, self._positions = opened.situation.causes, opened.situation.positions
+        self._situation: Situation = opened.situation
+        self._end: int | None = None
+        self.counts = False
+
+    def take(self, transition: Transition, *, counts: bool) -> None:
+        self._situation, self._end = transition.situation, transition.end
+        self.counts = self.counts or (counts and transition.stage is not Stage.CLOSED)
+
+    def replayed(self) -> Replayed:
+        situation = self._situation
+        return Replayed(
+            id=situation.id,
+            policy=situation.policy,
+            bindings=situation.bindings,
+            start=situation.start,
+            last=situation.last,
+            end=self._end,
+            detections=situation.detections,
+            causes=self._causes,
+            positions=self._positions,
+        )
+
+
+async def events_at(bus: Bus, deployment: Deployment, positions: Sequence[int]) -> dict[int, Row]:
+    """The events at these positions of the root log."""
+    stream, interpretation = Names(bus.zone).root_stream, Interpretation.of(deployment)
+    found: dict[int, Row] = {}
+    for seq, places in groupby(sorted(set(positions)), lambda each: each // PLACES):
+        wanted = set(places)
+        async with aclosing(bus.read(stream, seq, seq)) as messages:
+            async for message in messages:
+                for place, line in enumerate(split_lines(in_terms_of_now(message, interpretation).body)):
+                    if (pos := position(seq, place)) in wanted:
+                        found[pos] = decode_line(line, pos=pos)
+    return found
