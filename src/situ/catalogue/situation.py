@@ -19,3 +19,36 @@ ONE_PARTITION = define(
     reason=str,
     remedy=str,
 )
+
+# ── what was to be done and failed ────────────────────────────────────────────────────────────────
+
+ACTION_FAILED = define(
+    "S721",
+    "action failed",
+    "`{action}` of the policy `{policy}` was not done: {target} {reason}.",
+    "{remedy}",
+    action=str,
+    policy=str,
+    target=str,
+    reason=str,
+    remedy=str,
+)
+ACTION_NOT_DECLARED = define(
+    "S722",
+    "action that nobody declares any more",
+    "`{action}` of the policy `{policy}` was not done: neither the policy nor `actions.yaml` says now what it says.",
+    "The registry no longer has the version that asked for it. Drop it with `situ actions drop {key}`.",
+    action=str,
+    policy=str,
+    key=str,
+)
+ACTION_LACKS = define(
+    "S723",
+    "action that lacks something from the environment",
+    "`{action}` of the policy `{policy}` was not done: the environment of the run has no `{name}`.",
+    "Start `situ run` where it is set, then run `situ actions retry {key}`.",
+    action=str,
+    policy=str,
+    name=str,
+    key=str,
+)

@@ -1,8 +1,8 @@
 """A run: one process that holds a project folder and in which its deployment lives.
 
-Owns the order of things. Up: lock, log, bus, registry, router, engine. Down, whatever ended it: the router takes
-nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves nothing that
-keeps the next one from starting: locks and child processes end with it, and what was stored stays stored.
+Owns the order of things. Up: lock, log, bus, registry, actions, router, engine. Down, whatever ended it: the router
+takes nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves nothing
+that keeps the next one from starting: locks and child processes end with it, and what was stored stays stored.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from situ.deployment import Deployment
 from situ.edge.engine import EdgeEngine
 from situ.edge.router import Router
 from situ.errors import SituError
+from situ.host.acting import Acting
 from situ.host.engines import Engine, spark_engine
 from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
@@ -97,6 +98,9 @@ class Running:
         registry = stack.enter_context(await asyncio.to_thread(open_registry, self.folder, self.settings))
         await self._apply(bus, registry)
         _begin(stack, keep_published(bus, registry, failed=lambda error: log.warning("%s", error)))
+        acting = Acting(bus, registry, self.folder)
+        await acting.start()  # before the engine: what that asks for is to be found
+        _begin(stack, acting.run())
         engine = await self._start_engine(stack, bus, registry, address)
         self._supervised = _begin(stack, supervise(engine, bus, self._pulse))
         await self._pulse.look(bus, engine)

@@ -1,0 +1,289 @@
+"""Doing what policies ask for that is no event: requests to addresses, lines of the log, policies deleted or suspended.
+
+Requests are read from the root log and kept on disk before the log counts as read; each is taken from there when it is
+done. So whatever is killed in between, every request is done at least once, with the same key each time. Those of one
+situation are done one after the other. An address that does not answer holds up nobody else: a few requests at most are
+under way to each host, and one that waits for its next try takes no place. What cannot be done is kept and can be
+looked at (:mod:`situ.host.asked`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from situ.bus.interface import Bus
+from situ.bus.names import MIXED, Names
+from situ.catalogue import ACTION_FAILED
+from situ.errors import Problem, SituError
+from situ.event.lines import decode_line
+from situ.event.message import Stored, position, split_lines
+from situ.host.action_log import ActionLog
+from situ.host.asked import WAITING, Asked, Request, is_key
+from situ.host.resolving import Resolved, Resolving
+from situ.host.webhook import Answer, call, host_of
+from situ.registry import Registry
+from situ.situation.perform import Deed
+from situ.types.reserved import ACTION
+
+log = logging.getLogger("situ.host.acting")
+
+_MARK = ACTION.name.encode()
+_TROUBLE = 2.0  # seconds to wait when the bus, the registry or the disk does not answer
+_PASSING = ("D104", "D105")  # the database of the registry does not answer, or is busy
+_EVENT_VERBS = ("publish", "notify", "command")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How requests are done; times in seconds."""
+
+    glance: float = 0.2
+    """Between looks at the log."""
+    timeout: float = 10.0
+    """For one request to an address, from connecting to its answer."""
+    attempts: int = 12
+    pause: float = 1.0
+    """Before the second attempt; twice as long each time, up to the longest."""
+    longest: float = 60.0
+    at_once: int = 32
+    to_one_host: int = 4
+    most_waiting: int = 10_000
+    """More stay in the log until some are done."""
+
+    def before(self, attempt: int) -> float:
+        """Seconds before the attempt of this number; the first is 1."""
+        return float(min(self.pause * 2 ** min(attempt - 2, 30), self.longest))
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the start."""
+
+    done: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class _Line:
+    """The requests of one situation, in order, and whoever does them."""
+
+    requests: deque[Request] = field(default_factory=deque)
+    task: asyncio.Task[None] | None = None
+
+
+class Acting:
+    """Does what the policies of one project ask for, until its :meth:`run` is cancelled."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        registry: Registry,
+        folder: Path,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        manner: Manner | None = None,
+    ) -> None:
+        self._bus = bus
+        self._registry = registry
+        self._manner = manner or Manner()
+        self._asked = Asked(folder)
+        self._log = ActionLog(folder)
+        self._resolving = Resolving(registry, environment)
+        self._reached = 0
+        self._lines: dict[str, _Line] = {}
+        self._waiting = 0
+        self._hosts: dict[str, asyncio.Semaphore] = {}
+        self._places = asyncio.Semaphore(self._manner.at_once)
+        self._turn = asyncio.Lock()
+        """Of whoever writes the log, or changes policies."""
+        self.counts = Counts()
+
+    async def start(self) -> None:
+        """Take up what a process before this one left. What is asked for from now on will be done."""
+        last = (await self._bus.state(self._stream)).last
+        reached = await asyncio.to_thread(self._asked.reached)
+        # A log that is shorter than it was is another one.
+        self._reached = last if reached is None or reached > last else reached
+        await asyncio.to_thread(self._asked.reach, self._reached)
+        self._put(await asyncio.to_thread(self._left))
+
+    def _left(self) -> list[Request]:
+        self._log.mend()
+        left = list(self._asked.all(WAITING))
+        logged = self._log.holds(each.key for each in left if each.verb == "log")
+        for key in logged:
+            self._asked.drop(key, WAITING)
+        return [each for each in left if each.key not in logged]
+
+    async def run(self) -> None:
+        """For ever."""
+        try:
+            while True:
+                try:
+                    await self._take()
+                except (
+                    SituError,
+                    TimeoutError,
+                    OSError,
+                ) as error:  # a bus that is away comes back, a full disk is tidied
+                    log.warning("Actions wait: %s", error)
+                    await asyncio.sleep(_TROUBLE)
+                await asyncio.sleep(self._manner.glance)
+        finally:
+            tasks = [line.task for line in self._lines.values() if line.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ── taking ──
+
+    @property
+    def _stream(self) -> str:
+        return Names(self._bus.zone).root_stream
+
+    async def _take(self) -> None:
+        self._put(await asyncio.to_thread(self._asked.taken_again))
+        last = (await self._bus.state(self._stream)).last
+        room = self._manner.most_waiting - self._waiting
+        if last <= self._reached or room <= 0:
+            return
+        names = Names(self._bus.zone)
+        subjects = (names.root("*", ACTION.name), names.root("*", MIXED))
+        found: list[Request] = []
+        async with aclosing(self._bus.read(self._stream, self._reached + 1, last, subjects=subjects)) as messages:
+            async for stored in messages:
+                found += requests_in(stored)
+                if len(found) >= room:
+                    last = stored.seq
+                    break
+        await asyncio.to_thread(self._keep, found, last)
+        self._put(found)
+
+    def _keep(self, found: Iterable[Request], reached: int) -> None:
+        """Only what is kept here counts as read, and nothing is done before it is."""
+        for each in found:
+            self._asked.keep(each)
+        self._asked.reach(reached)
+        self._reached = reached
+
+    def _put(self, found: Iterable[Request]) -> None:
+        for each in found:
+            line = self._lines.setdefault(each.situation, _Line())
+            line.requests.append(each)
+            self._waiting += 1
+            if line.task is None:
+                line.task = asyncio.create_task(self._work(each.situation, line))
+
+    # ── doing ──
+
+    async def _work(self, situation: str, line: _Line) -> None:
+        while line.requests:
+            request = line.requests[0]
+            try:
+                await self._settle(request)
+            except OSError as error:
+                log.warning("%s: what came of it cannot be kept: %s", request.key, error)
+                await asyncio.sleep(_TROUBLE)
+                continue
+            line.requests.popleft()
+            self._waiting -= 1
+        del self._lines[situation]
+
+    async def _settle(self, request: Request) -> None:
+        """Try until it is done, given up, or dropped by somebody."""
+        attempt = 0
+        while await asyncio.to_thread(self._asked.is_waiting, request.key):
+            attempt += 1
+            problem, again, target = await self._attempt(request)
+            if problem is None:
+                await asyncio.to_thread(self._asked.drop, request.key, WAITING)
+                self.counts.done += 1
+                return
+            request = request.tried(problem, target, attempt)
+            if not again or attempt >= self._manner.attempts:
+                await asyncio.to_thread(self._asked.fail, request)
+                self.counts.failed += 1
+                log.error("%s %s (%s)", problem.code.code, problem.message, request.key)
+                return
+            if attempt == 1:
+                log.warning("%s %s It is tried again. (%s)", problem.code.code, problem.message, request.key)
+            await asyncio.to_thread(self._asked.keep, request)
+            await asyncio.sleep(self._manner.before(attempt + 1))
+
+    async def _attempt(self, request: Request) -> tuple[Problem | None, bool, str]:
+        """Why it was not done, whether another attempt may do, and where it went to."""
+        try:
+            resolved = await asyncio.to_thread(self._resolving.resolve, request)
+            answer = await self._do(request, resolved)
+        except SituError as error:
+            return error.problems[0], error.code in _PASSING, request.target
+        except (ValueError, TypeError, LookupError) as error:
+            log.exception("%s cannot be understood", request.key)
+            return _failed(request, "what was asked", f"makes no sense ({type(error).__name__})"), False, request.target
+        if not answer.reason:
+            return None, False, resolved.shown
+        return _failed(request, resolved.shown, answer.reason), answer.again, resolved.shown
+
+    async def _do(self, request: Request, resolved: Resolved) -> Answer:
+        deed = resolved.deed
+        if deed.verb == "webhook":
+            async with self._host(deed), self._places:
+                return await call(deed, self._manner.timeout)
+        async with self._turn:
+            if deed.verb == "log":
+                await asyncio.to_thread(
+                    self._log.write, request.time, deed.level, request.policy, str(deed.body), request.key
+                )
+            elif deed.verb in _EVENT_VERBS:  # it could not be rendered where it was detected, and can now
+                return Answer("is an event, and events come from engines only")
+            else:
+                await asyncio.to_thread(self._change_policy, deed, request)
+        return Answer()
+
+    def _host(self, deed: Deed) -> asyncio.Semaphore:
+        return self._hosts.setdefault(host_of(deed.target), asyncio.Semaphore(self._manner.to_one_host))
+
+    def _change_policy(self, deed: Deed, request: Request) -> None:
+        """One that the folder declares is suspended instead of deleted: the folder would bring it back."""
+        who, reason = f"policy {request.policy}", f"{deed.verb}, situation {request.situation}"
+        names = {each.name: each.origin for each in self._registry.objects("policy")}
+        if deed.verb == "delete policy" and deed.target not in names:
+            return  # gone is what it was to be
+        if deed.verb == "delete policy" and names[deed.target] != "folder":
+            self._registry.remove("policy", deed.target, who=who, reason=reason)
+        else:
+            self._registry.suspend(deed.target, who=who, reason=reason)
+
+
+def _failed(request: Request, target: str, reason: str) -> Problem:
+    remedy = f"When that is put right, run `situ actions retry {request.key}`."
+    return ACTION_FAILED(
+        action=request.action, policy=request.policy, target=target or request.verb, reason=reason, remedy=remedy
+    )
+
+
+def requests_in(stored: Stored) -> list[Request]:
+    """What a message of the root log asks for. Only policies ask: engines let nobody else publish these events."""
+    if _MARK not in stored.body:
+        return []
+    found = []
+    for place, line in enumerate(split_lines(stored.body)):
+        if _MARK not in line:
+            continue
+        row = decode_line(line, pos=position(stored.seq, place))
+        if row.type == ACTION.name:
+            with suppress(msgspec.DecodeError):
+                found.append(Request(key=row.id, pos=position(stored.seq, place), about=msgspec.json.decode(row.data)))
+    unfit = [each.key for each in found if not is_key(each.key)]
+    for key in unfit:
+        log.error("a request has a key that is none: %r", key[:100])
+    return [each for each in found if each.key not in unfit]
