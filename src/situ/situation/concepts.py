@@ -126,10 +126,10 @@ class _Making:
                 else:
                     self._unknown(member.text, member.location, tuple(self._known))
         for circle in dependency_order(found)[1]:
-            name, member = circle.closing
-            place = next(each.location for each in self._text.groups[name].members if each.text == member)
+            name, closing = circle.closing
+            place = next(each.location for each in self._text.groups[name].members if each.text == closing)
             self._circle(place, name, "is a member of", str(circle), "Take one of these members out.")
-            found[name].remove(member)
+            found[name].remove(closing)
         return {name: tuple(members) for name, members in found.items()}
 
     def _containers(self, order: Iterable[str], supers: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

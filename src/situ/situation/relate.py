@@ -239,14 +239,18 @@ class Relating:
         self, text: RelationshipText, expression: str, left: End, right: End, parameter: Parameter | None
     ) -> Definition | None:
         found = self._checked(expression, left, right, parameter, Variable(type=BOOLEAN, optional=True), text)
-        return found if isinstance(found, Definition) else self._refuse(text, left, right, found)
+        if isinstance(found, Definition):
+            return found
+        self._refuse(text, left, right, found)
+        return None
 
     def _value(
         self, text: RelationshipText, expression: str, left: End, right: End, result: Variable | None
     ) -> Definition | None:
         found = self._checked(expression, left, right, None, result, text)
         if not isinstance(found, Definition):
-            return self._refuse(text, left, right, found)
+            self._refuse(text, left, right, found)
+            return None
         if isinstance(plain(found.result.type), Struct | ListOf):
             given = format_type(found.result.type) or "a struct"
             self._problems.add(MEASURE_UNFIT(text.function.location, name=text.name, found=given))
