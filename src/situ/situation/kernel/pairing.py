@@ -64,6 +64,11 @@ class Pairing:
         self._equal = list(_equal_texts(relation.test))
         self._reach = None if self._equal else _usable(relation.reach)
 
+    @property
+    def selective(self) -> bool:
+        """Whether few rows are candidates for a row, without knowing any identity."""
+        return bool(self._equal) or self._reach is not None
+
     def candidates(
         self, probes: Table, first: Ints, last: Ints, others: Table, *, left: bool, wanted: Ints | None = None
     ) -> Iterator[Pair]:

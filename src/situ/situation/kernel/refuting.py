@@ -22,8 +22,9 @@ from situ.situation.policy import Is, Literal
 
 FEW = 16
 """For so few matches it looks everywhere at once."""
-_STAGES = ((8, 2), (8, 0), (1, 0))
+Stages = Sequence[tuple[int, int]]
 """What part of the window is looked at, and how many identities are tried for a row at most, 0 for all."""
+EVERYWHERE: Stages = ((1, 0),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ class Refuting:
         left = np.arange(len(table))
         found: list[Ints] = []
         for example in self._examples:
-            pairs = any(isinstance(each.relation, Paired) for each in example)
-            for part, most in _STAGES if pairs and len(table) > FEW else _STAGES[-1:]:
+            for part, most in _stages(step, example) if len(table) > FEW else EVERYWHERE:
                 if not len(left):
                     break
                 rows = self._search(step, table.take(left), bound, example, part, most)
@@ -78,12 +78,21 @@ class Refuting:
         return each_once(owners, len(table))
 
 
-def _effort(relation: Related, bound: Mapping[str, Ints]) -> tuple[bool, int, int]:
+def _stages(step: Step, example: Sequence[Against]) -> Stages:
+    """At first so close by that an identity was seen there about once, at last everywhere."""
+    densities = [each.relation.density(step) for each in example if isinstance(each.relation, Paired)]
+    if not densities:
+        return EVERYWHERE
+    part = min(max(2, round(2 * max(densities))), 256)
+    return ((part, 2), (part, 0), *([(part // 8, 0)] if part >= 16 else []), *EVERYWHERE)
+
+
+def _effort(relation: Related, bound: Mapping[str, Ints]) -> tuple[bool, int]:
     """First what only has to be looked up, then what leads on, then what has to be tried."""
     unbound = sum(name not in bound for name in relation.aliases)
     apart = unbound == len(relation.aliases)
-    kind = 0 if isinstance(relation, Queried) else 1 if isinstance(relation, Stated) else 2
-    return apart, kind if unbound else kind - 2, unbound
+    kind = 3 if isinstance(relation, Queried) else 4 if isinstance(relation, Stated) else 5
+    return apart, kind if unbound else kind - 3
 
 
 def _against(literal: Literal, relations: Mapping[str, Related], window: int) -> list[Against]:

@@ -211,8 +211,14 @@ class Paired:
     # ── any pair that agrees with something ──
 
     def extend(self, step: Step, asked: Asked) -> Extended:
-        """As of :class:`Queried`."""
+        """As of :class:`Queried`.
+
+        Pairs are made for each row that asks; but in all of a window, where an event would come up for many of them,
+        all pairs of the identities in question are made once, if candidates are few, and then looked up like rows.
+        """
         start = 0 if self.names[0] in asked.bound or self.names[1] not in asked.bound else 1
+        if self._pairing.selective and asked.back:
+            return _extended(self._of_those(step, asked, start), asked, asked.new(self.aliases))
         owners, probes = self._own(step, asked, start)
         new = asked.new(self.aliases)
         if not len(owners):
@@ -238,6 +244,29 @@ class Paired:
         tables = (left, right)
         codes_of = {name: tables[sides[name]]["@identity"][np.concatenate(places[sides[name]])] for name in new}
         return once(rows, codes_of)
+
+    def density(self, step: Step) -> float:
+        """How often an identity is seen in a window, about."""
+        tables = [table for leaf in self._leaves for table in step.buffers[leaf].decided if len(table)]
+        if not tables:
+            return 1.0
+        span = max(int(each.time[-1]) for each in tables) - min(int(each.time[0]) for each in tables)
+        return sum(map(len, tables)) / max(1, len(step.identities)) * self._window / max(1, span)
+
+    def _of_those(self, step: Step, asked: Asked, side: int) -> Table:
+        """All occurrences of the identities that are bound, at the times in question."""
+        first, last = int(asked.first.min()) - asked.back, int(asked.last.max())
+        left, right = (
+            step.select(leaf, first, last, "@identity", asked.bound.get(name))
+            for leaf, name in zip(self._leaves, self.names, strict=True)
+        )
+        probes, others = (left, right) if side == 0 else (right, left)
+        earliest, latest = probes.time - self._window, probes.time + self._window
+        found = []
+        for pair in self._pairing.candidates(probes, earliest, latest, others, left=side == 0):
+            fits = self._pairing.fits(left, right, pair, step.identities, step.origins)
+            found.append((pair.left[fits], pair.right[fits]))
+        return self._occurrences(left, right, *_both(found))
 
     def _own(self, step: Step, asked: Asked, side: int) -> tuple[Ints, Table]:
         """The rows of one side for each row that asks, by identity if that is bound."""
