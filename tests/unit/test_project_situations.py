@@ -135,6 +135,11 @@ class TestCheck:
         checked = check(tmp_path, policies_other=FILES["policies/other.dpl"].replace("two-together", "alone"))
         assert codes(checked.errors) == ["INT106"]
 
+    def test_a_policy_is_not_called_like_a_client(self, tmp_path: Path) -> None:
+        write(tmp_path, {"clients/a.yaml": "clients: {alone: {}}"})
+        (problem,) = check(tmp_path).errors
+        assert (problem.code.code, problem.location and problem.location.file) == ("INT106", "policies/alone.dpl")
+
     def test_a_name_must_be_one(self, tmp_path: Path) -> None:
         write(tmp_path, {"policies/a_b.dpl": FILES["policies/alone.dpl"]})
         assert codes(check(tmp_path).errors) == ["INT110"]

@@ -29,7 +29,7 @@ from situ.situation.between import judge_policies
 from situ.situation.check_sources import check_sources
 from situ.situation.load_actions import load_actions
 from situ.situation.load_ontology import load_ontology
-from situ.situation.load_policies import PolicyFile, load_policies
+from situ.situation.load_policies import PolicyFile, check_names, load_policies
 from situ.situation.plan import plan_policy
 from situ.sources import load_pushes, load_sources
 from situ.subscription.load import load_clients
@@ -106,6 +106,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     check_executed(contexts, problems)
     files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
     policies = load_policies(files, schema.domain, sources, problems)
+    check_names(policies, clients.clients, problems)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
     return replace(

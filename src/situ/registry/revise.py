@@ -31,6 +31,7 @@ from situ.situation.load_actions import actions_as_json, actions_document, load_
 from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_document
 from situ.situation.load_policies import (
     PolicyFile,
+    check_names,
     load_policies,
     name_of,
     policies_as_json,
@@ -290,6 +291,7 @@ def _with_policies(
             problems.add(POLICY_STOPPED(cause=each.reasons[0], policy=name))
     files = [each for document in added.policies for each in _policy_files(document, problems)]
     new = load_policies(files, schema.domain, schema.sources, problems)
+    check_names(new, base.clients, problems)
     running = {**kept.running, **new}
     stopped = {name: each for name, each in kept.stopped.items() if name not in new}
     revised = replace(

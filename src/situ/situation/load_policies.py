@@ -77,6 +77,13 @@ def load_policies(
     return MappingProxyType({name: found[name] for name in sorted(found)})
 
 
+def check_names(policies: Mapping[str, Policy], clients: Iterable[str], problems: Problems) -> None:
+    """Note policies that are called like a client: a policy publishes under its own name, as clients do."""
+    for name in sorted(policies.keys() & set(clients)):
+        place = policies[name].location
+        problems.add(DECLARED_TWICE(place, what="The client", name=name, first="its declaration in `clients/`"))
+
+
 def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, Stopped]) -> dict[str, str]:
     """All policies by name, as they are printed."""
     texts = {name: each.text for name, each in policies.items()}
