@@ -126,6 +126,8 @@ class _Terms(msgspec.Struct):
     ontology: msgspec.Raw = msgspec.Raw(b"")
     push: msgspec.Raw = msgspec.Raw(b"")
     policies: msgspec.Raw = msgspec.Raw(b"")
+    suspended: msgspec.Raw = msgspec.Raw(b"")
+    actions: msgspec.Raw = msgspec.Raw(b"")
 
 
 def for_conversion(deployment: Deployment) -> Mapping[str, Collection[Keyed]]:
