@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from situ.errors import SituError
+from situ.event.instants import print_instant
+from situ.pipeline.detecting import DetectBatch
 from situ.pipeline.engine import SparkEngine
+from situ.situation import lifecycle
+from situ.situation.detection import Cause, Observation
+from situ.situation.reference import detect
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 
@@ -19,7 +28,11 @@ if TYPE_CHECKING:
 SITU = "defaults: {lateness: 100 ms, idle: 1 s}\n"
 MORE = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
 QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
-G1 = {"A": "g1", "R": "lab"}
+G1, G2 = ({"A": who, "R": "lab"} for who in ("g1", "g2"))
+
+
+class Cut(Exception):
+    """Stands for the end of the process: nothing behind it is done."""
 
 
 @contextmanager
@@ -68,3 +81,81 @@ def test_a_guest_alone_is_a_situation_though_nothing_more_comes(spark: SparkSess
         opened = next(row for row in at.root() if row.type == "situ.situation.opened")
         (cause,) = json.loads(opened.data)["causes"]
         assert (cause["id"], cause["source"]) == ("e1", "reader/x")
+
+
+@pytest.mark.parametrize("step", ["publish", "progress", "done"])
+def test_a_batch_cut_off_tells_what_it_had_to_tell_once(spark: SparkSession, tmp_path: Path, step: str) -> None:
+    with zone(tmp_path, **guarded()) as at:
+        telling = False
+
+        def noticed(batch: DetectBatch) -> None:
+            nonlocal telling
+            telling = telling or batch.events > 0
+
+        def cut(reached: str) -> None:
+            # The second message that comes in is that of the policy.
+            if reached == step and telling and at.bus.state(at.names.in_stream).last == (1 if step == "publish" else 2):
+                raise Cut(step)
+
+        with running(spark, at, tmp_path, on_detect=noticed, on_detect_step=cut) as engine:
+            see(at, 1, "g1", 5)
+            with pytest.raises(SituError, match="N102"):
+                wait_for(lambda: False, engine)
+        with running(spark, at, tmp_path) as engine:
+            wait_for(lambda: len(told(at)) == 2, engine)
+            see(at, 2, "g2", 5)
+            wait_for(lambda: len(told(at)) == 4, engine)
+        assert told(at) == [("opened", G1), ("closed", G1), ("opened", G2), ("closed", G2)]
+
+
+def walked(seed: int, count: int) -> Iterator[tuple[int, str, float, float]]:
+    """Persons who walk about, some of them in the laboratory: seconds, who, where."""
+    dice = random.Random(seed)
+    places = {who: (dice.uniform(-5, 45), dice.uniform(-5, 15)) for who in ("g1", "g2", "e1", "e2")}
+    for number in range(count):
+        who = dice.choice(list(places))
+        x, y = places[who]
+        places[who] = (min(max(x + dice.uniform(-6, 6), -5), 45), min(max(y + dice.uniform(-3, 3), -5), 15))
+        yield number * 230_000 + dice.randrange(100_000), who, *places[who]
+
+
+def test_what_is_found_in_parallel_is_what_policies_mean(spark: SparkSession, tmp_path: Path) -> None:
+    """Thousands of events, so that batches have several tasks, against the reference."""
+    start, detected = 1_790_000_000_000_000, list[DetectBatch]()
+    with (
+        zone(tmp_path, **guarded()) as at,
+        running(spark, at, tmp_path, on_detect=detected.append) as engine,
+    ):
+        steps = list(walked(7, 6000))
+        for first in range(0, len(steps), 300):
+            at.send(
+                "reader",
+                [
+                    event(f"e{n}", "Sighting", {"who": who, "at": {"x": x, "y": y}}, time=print_instant(start + after))
+                    for n, (after, who, x, y) in enumerate(steps[first : first + 300], first)
+                ],
+            )
+        policy = at.deployment.policies["unaccompanied-guest"]
+        observations = [
+            Observation(
+                push="seen",
+                concept="person",
+                identity=who,
+                attribute="position",
+                value={"x": x, "y": y},
+                time=start + after,
+                cause=Cause("reader/x", f"e{n}"),
+            )
+            for n, (after, who, x, y) in enumerate(steps)
+        ]
+        status = {
+            who: {"id": who, "status": "guest" if who[0] == "g" else "employee"} for who in ("g1", "g2", "e1", "e2")
+        }
+        lab = {"id": "lab", "security": "restricted", "area": {"x1": 0.0, "y1": 0.0, "x2": 10.0, "y2": 10.0}}
+        found = detect(policy, at.deployment.ontology, observations, {"person": status, "room": {"lab": lab}})
+        _, expected = lifecycle.step({}, found, 1 << 60, policy.hold)
+        assert len(expected) > 50
+        wait_for(lambda: len(told(at)) >= len(expected), engine, seconds=120)
+        rows = {row.id for row in at.root() if row.type.startswith("situ.situation")}
+    assert rows == {each.id for each in expected}
+    assert any(batch.offset.partitions > 1 for batch in detected)

@@ -55,7 +55,7 @@ from situ.pipeline.kept import ProgressStore, name_of
 from situ.pipeline.looking_up import DETECT, known_instances
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import load_plan
-from situ.pipeline.recovery import check_checkpoint
+from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
 from situ.situation.detection import Detection
@@ -125,7 +125,9 @@ class SparkDetection:
 
     def start(self, first: int) -> None:
         """Start the query behind this message of the root log, or go on where it was."""
-        check_checkpoint(self._checkpoint)
+        begin = check_offsets(self._checkpoint)
+        if begin is not None:
+            self._store.load(begin)
         self._buckets = self._settled_buckets()
         stream = (
             self._session.readStream.format(DetectSource.name())

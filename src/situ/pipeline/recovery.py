@@ -19,16 +19,23 @@ from situ.errors import Location, SituError
 from situ.event.lines import decode_line
 from situ.event.message import position, split_lines
 from situ.pipeline.carry import Carry, CarryStore
-from situ.pipeline.offsets import last_batch, read_offset
+from situ.pipeline.offsets import Offset, last_batch, read_offset
 
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
 
 
 def check_checkpoint(checkpoint: Path) -> None:
-    """N101 if what Spark and Situ wrote down cannot be gone on from."""
+    """N101 if what Spark and Situ wrote down of the events cannot be gone on from."""
+    begun_from = check_offsets(checkpoint)
+    if begun_from is not None:
+        CarryStore(checkpoint).load(begun_from.seq)
+
+
+def check_offsets(checkpoint: Path) -> Offset | None:
+    """N101 if what Spark wrote down cannot be gone on from; else where the next batch begins, None if at the start."""
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
     if begun is None and done is None:
-        return
+        return None
     metadata = checkpoint / "metadata"
     try:
         json.loads(metadata.read_text(encoding="utf-8"))["id"]
@@ -39,9 +46,8 @@ def check_checkpoint(checkpoint: Path) -> None:
         raise SituError(CHECKPOINT_DAMAGED(place, reason=f"batch {done} was committed, but its offset is missing"))
     read_offset(checkpoint, begun)
     if begun:
-        CarryStore(checkpoint).load(read_offset(checkpoint, begun - 1).seq)
-    elif done is not None:
-        CarryStore(checkpoint).load(read_offset(checkpoint, done).seq)
+        return read_offset(checkpoint, begun - 1)
+    return read_offset(checkpoint, done) if done is not None else None
 
 
 def recall(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
