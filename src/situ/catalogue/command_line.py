@@ -81,3 +81,11 @@ NOTHING_TO_PUBLISH = define(
     line=int,
     form=str,
 )
+UNKNOWN_KEPT_ACTION = define(
+    "P171",
+    "unknown action to do",
+    "There is no action `{key}` that {state}.",
+    "Take a key that `situ actions list` shows.",
+    key=str,
+    state=str,
+)

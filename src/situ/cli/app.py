@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from situ import __version__
-from situ.cli import dead_letters, explain, types
+from situ.cli import actions, dead_letters, explain, types
 from situ.cli.apply import apply
 from situ.cli.change import add, alter, remove, resume, suspend
 from situ.cli.check import check
@@ -78,6 +78,7 @@ app.command()(subscribe)
 app.command()(replay)
 app.command()(transform)
 app.add_typer(dead_letters.app)
+app.add_typer(actions.app)
 app.command()(late)
 app.command()(apply)
 app.command()(get)
@@ -91,7 +92,7 @@ app.add_typer(explain.app)
 app.command()(schemas)
 
 
-_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"])
+_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"], ["actions"])
 
 
 def run(arguments: Sequence[str]) -> Exit:

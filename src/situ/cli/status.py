@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def status(context: typer.Context, project: Project = None, as_json: Json = False, quiet: Quiet = False) -> Exit:
-    """Show what runs: engines, streams, durable subscriptions and what waits for them, clients.
+    """Show what runs: engines, streams, durable subscriptions and what waits for them, clients, actions.
 
     Ends with 1 if nothing runs.
 
@@ -25,18 +25,24 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     """
     import asyncio
 
+    from situ.cli.kept_actions import numbers
     from situ.cli.looked_at import look
     from situ.cli.opened import open_project
+    from situ.host.asked import Asked
 
     output = begin(context, json=as_json, quiet=quiet)
-    found = asyncio.run(look(open_project(project)))
+    opened = open_project(project)
+    found = asyncio.run(look(opened))
+    actions = numbers(Asked(opened.path))
 
     def shown() -> Shown:
+        from situ.cli.show_actions import show_numbers
         from situ.cli.show_status import show_status
 
-        return show_status(found)
+        yield from show_status(found)
+        yield from show_numbers(actions)
 
-    output.answer(found.as_json, shown)
+    output.answer(lambda: {**found.as_json(), "actions": actions}, shown)
     if found.problem is not None:
         return Exit.UNREACHABLE
     return Exit.DONE if found.running else Exit.NO
