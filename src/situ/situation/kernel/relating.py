@@ -214,10 +214,10 @@ class Paired:
         """As of :class:`Queried`.
 
         Pairs are made for each row that asks; but in all of a window, where an event would come up for many of them,
-        all pairs of the identities in question are made once, if candidates are few, and then looked up like rows.
+        all pairs of the identities in question are made once, and then looked up like rows.
         """
         start = 0 if self.names[0] in asked.bound or self.names[1] not in asked.bound else 1
-        if self._pairing.selective and asked.back:
+        if asked.back:
             return _extended(self._of_those(step, asked, start), asked, asked.new(self.aliases))
         owners, probes = self._own(step, asked, start)
         new = asked.new(self.aliases)
@@ -261,12 +261,24 @@ class Paired:
             for leaf, name in zip(self._leaves, self.names, strict=True)
         )
         probes, others = (left, right) if side == 0 else (right, left)
+        wanted = None
+        if not self._pairing.selective and len(set(self.names) & set(asked.bound)) == 2:
+            probes, wanted = self._each_with(probes, asked, side)
+            left, right = (probes, others) if side == 0 else (others, probes)
         earliest, latest = probes.time - self._window, probes.time + self._window
         found = []
-        for pair in self._pairing.candidates(probes, earliest, latest, others, left=side == 0):
+        for pair in self._pairing.candidates(probes, earliest, latest, others, left=side == 0, wanted=wanted):
             fits = self._pairing.fits(left, right, pair, step.identities, step.origins)
             found.append((pair.left[fits], pair.right[fits]))
         return self._occurrences(left, right, *_both(found))
+
+    def _each_with(self, rows: Table, asked: Asked, side: int) -> tuple[Table, Ints]:
+        """The rows of one side, once for each identity of the other that is asked for together with theirs."""
+        mine, others = (asked.bound[self.names[each]] for each in (side, 1 - side))
+        chosen = distinct([mine, others])
+        anytime = np.full(len(chosen), rows.time[0] if len(rows) else 0), np.full(len(chosen), asked.last.max())
+        which, places = find([mine[chosen]], *anytime, [rows["@identity"]], rows.time).pairs()
+        return rows.take(places), others[chosen][which]
 
     def _own(self, step: Step, asked: Asked, side: int) -> tuple[Ints, Table]:
         """The rows of one side for each row that asks, by identity if that is bound."""
