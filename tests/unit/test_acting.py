@@ -1,0 +1,200 @@
+"""The parts of acting: what is kept on disk, what a request looks like on the wire, when it is tried again."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from situ.event.lines import encode_row
+from situ.event.message import Stored, join_lines, position
+from situ.event.row import Row
+from situ.host.acting import Manner, requests_in
+from situ.host.action_log import ACTION_LOG, ActionLog
+from situ.host.asked import ACTIONS, AGAIN, FAILED, WAITING, Asked, Request
+from situ.host.resolving import facts_of, situation_of
+from situ.host.webhook import host_of, request_bytes
+from situ.situation.perform import Deed
+from situ.situation.templates import parse_template, render_text
+
+ABOUT = {
+    "verb": "webhook",
+    "action": "call",
+    "policy": "alone",
+    "situation": "s1",
+    "detection": "d1",
+    "time": "2026-11-15T12:00:00.5Z",
+    "number": 0,
+    "place": 1,
+    "digest": "x",
+    "bindings": [{"alias": "A", "concept": "person", "id": "g1"}],
+    "attributes": '{"A": {"id": "g1", "age": 30.0}}',
+}
+
+
+def request(key: str = "d1-0.1", pos: int = 7) -> Request:
+    return Request(key=key, pos=pos, about=ABOUT)
+
+
+def row(id: str, type: str = "situ.action") -> Row:
+    data = json.dumps(ABOUT).encode()
+    return Row(0, "alone", 1, 1, "root", 0, id, "alone", type, 0, "", None, "", data)
+
+
+def stored(*rows: Row) -> Stored:
+    return Stored(seq=3, subject="s", body=join_lines([encode_row(each) for each in rows]), headers={}, at=0)
+
+
+# ── from the log ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_requests_are_found_among_other_events() -> None:
+    found = requests_in(stored(row("x", "situ.situation.opened"), row("d1-0.1"), row("d1-0.2")))
+    assert [(each.key, each.pos) for each in found] == [("d1-0.1", position(3, 1)), ("d1-0.2", position(3, 2))]
+    assert found[0].about == ABOUT
+    assert requests_in(stored(row("x", "Note"))) == []
+
+
+def test_a_key_that_would_leave_its_folder_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "situ.host"):
+        assert [each.key for each in requests_in(stored(row("../../x"), row("d1-0.1")))] == ["d1-0.1"]
+    assert "../../x" in caplog.text
+
+
+# ── on disk ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_how_far_the_log_was_read_is_kept(tmp_path: Path) -> None:
+    assert Asked(tmp_path).reached() is None
+    Asked(tmp_path).reach(12)
+    assert Asked(tmp_path).reached() == 12
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"format": 2, "reached": 3}', '{"format": 1, "reached": "x"}', "[]"])
+def test_a_damaged_cursor_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str) -> None:
+    Asked(tmp_path).reach(12)
+    (tmp_path / ACTIONS / "cursor.json").write_text(text)
+    assert Asked(tmp_path).reached() is None
+    assert "cannot be read" in caplog.text
+
+
+def test_requests_come_back_in_the_order_of_the_log(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    kept = [request("a", 9), request("c", 1), request("b", 4)]
+    for each in kept:
+        asked.keep(each)
+    assert [each.key for each in asked.all(WAITING)] == ["c", "b", "a"]
+    assert set(map(str, asked.all(WAITING))) == set(map(str, kept))
+    (tmp_path / ACTIONS / WAITING / "c.json").write_text("{")
+    assert [each.key for each in asked.all(WAITING)] == ["b", "a"]
+    assert asked.find("c") is None
+
+
+def test_a_request_goes_from_waiting_to_failed_and_back(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    asked.keep(request())
+    asked.fail(request())
+    assert (asked.count(WAITING), asked.count(FAILED)) == (0, 1)
+    assert asked.again("d1-0.1")
+    assert not asked.again("d1-0.1")
+    assert asked.find("d1-0.1") == (request(), AGAIN)
+    assert asked.taken_again() == [request()]
+    assert asked.is_waiting("d1-0.1")
+    assert asked.taken_again() == []
+    assert asked.drop("d1-0.1", WAITING)
+    assert not asked.drop("d1-0.1", WAITING)
+
+
+def test_no_key_reaches_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    asked = Asked(tmp_path)
+    assert not asked.drop("../../x", FAILED)
+    assert not asked.again("../../x")
+    assert asked.find("../../x") is None
+    assert (tmp_path / "x.json").exists()
+
+
+# ── the log of actions ────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_log_knows_its_keys_over_several_files(tmp_path: Path) -> None:
+    log = ActionLog(tmp_path, size=100)
+    for number in range(6):
+        log.write("2026-11-15T12:00:00Z", "info", "alone", f"text [k{number + 1}] and more", f"k{number}")
+    files = sorted(file.name for file in (tmp_path / ACTION_LOG).parent.iterdir())
+    assert files == ["actions.log", "actions.log.1", "actions.log.2"]
+    assert log.holds(["k0", "k5", "k6"]) == {"k0", "k5"}  # what a text says is no key
+
+
+def test_of_the_oldest_lines_some_go(tmp_path: Path) -> None:
+    log = ActionLog(tmp_path, size=10)
+    for number in range(6):
+        log.write("2026-11-15T12:00:00Z", "info", "alone", "text", f"k{number}")
+    assert log.holds(f"k{number}" for number in range(6)) == {"k2", "k3", "k4", "k5"}
+
+
+# ── on the wire ───────────────────────────────────────────────────────────────────────────────────
+
+
+def wire(url: str, **more: object) -> list[str]:
+    deed = Deed(**{"key": "k", "verb": "webhook", "target": url, "body": {"a": "ü"}, "method": "POST", **more})  # type: ignore[arg-type]
+    return request_bytes(urlsplit(url), deed).decode().split("\r\n")
+
+
+def test_a_request_has_its_key_and_its_length() -> None:
+    head = wire("https://user:p%40ss@example.org:8443/räume/x%2Fy?a=b&c=%20")
+    assert head[0] == "POST /r%C3%A4ume/x%2Fy?a=b&c=%20 HTTP/1.1"
+    assert "Host: example.org:8443" in head
+    assert "Idempotency-Key: k" in head
+    assert "Content-Length: 11" in head
+    assert "Content-Type: application/json" in head
+    assert "Authorization: Basic dXNlcjpwQHNz" in head
+    assert head[-2:] == ["", '{"a": "ü"}']
+
+
+def test_what_is_declared_counts() -> None:
+    head = wire("http://a.example", headers=(("Content-Type", "text/plain"), ("Authorization", "Bearer x")))
+    assert head[0] == "POST / HTTP/1.1"
+    assert [line for line in head if line.startswith(("Content-Type", "Authorization"))] == [
+        "Content-Type: text/plain",
+        "Authorization: Bearer x",
+    ]
+
+
+def test_a_get_has_no_body() -> None:
+    head = wire("http://a.example/x", method="GET")
+    assert head[-2:] == ["", ""]
+    assert not [line for line in head if line.startswith("Content-")]
+
+
+def test_hosts_are_told_apart_by_port() -> None:
+    assert host_of("https://a.example/x") == host_of("https://u@a.example:443/y") == "a.example:443"
+    assert host_of("http://a.example") != host_of("https://a.example")
+    assert host_of("no address") == "no address"
+
+
+# ── how ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    manner = Manner(pause=1.0, longest=60.0)
+    assert [manner.before(attempt) for attempt in (2, 3, 4, 8, 9, 10_000)] == [1.0, 2.0, 4.0, 60.0, 60.0, 60.0]
+
+
+def test_templates_say_what_was_known_then() -> None:
+    template = parse_template("{A} {A.age} {time} {policy} {detection} ${TOKEN}", lambda start, length: None)
+    facts = facts_of(request(), {"TOKEN": "s"})
+    assert render_text(template, facts) == "g1 30 2026-11-15T12:00:00.500000Z alone d1 s"
+
+
+def test_without_data_the_situation_is_sent() -> None:
+    assert situation_of(request()) == {
+        "policy": "alone",
+        "situation": "s1",
+        "detection": "d1",
+        "time": "2026-11-15T12:00:00.5Z",
+        "bindings": {"A": {"concept": "person", "id": "g1", "attributes": {"age": 30.0}}},
+    }
