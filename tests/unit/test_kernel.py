@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from situ.situation.detection import Instances, Observation
+from situ.situation.kernel import state as kernel_state
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
@@ -137,6 +138,14 @@ def test_states_of_another_plan_are_not_read() -> None:
     read = running.kernel.load(stored)
     assert read is not None
     assert running.kernel.save(read) == stored
+
+
+def test_states_of_another_version_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Running(ALONE)
+    with monkeypatch.context() as before:
+        before.setattr(kernel_state, "VERSION", b"0")
+        stored = running.kernel.save(running.state)
+    assert running.kernel.load(stored) is None
 
 
 # ── the plan ──

@@ -1,13 +1,14 @@
 """What the kernel remembers between batches, and how that is stored.
 
-A state is stored as one Arrow stream: a row a part, with the part as a stream of its own. The version stands in its
-schema; a state of another version is refused.
+A state is stored as Arrow streams one after the other, a part each, with the name of the part in its schema. In the
+first of them stand the version and the plan: a state of another version or plan is not read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from situ.situation.kernel.causes import NAMES, Causes, Chunk
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import CODE, Buffer, Ints, Table
 
-VERSION = b"1"
+VERSION = b"2"
 BEGINNING = -(1 << 61)
 """The watermark before anything was decided."""
 
@@ -78,64 +79,69 @@ class State:
 def save(state: State, plan: str) -> bytes:
     """A state as bytes, with the digest of the plan it belongs to."""
     state = state.compacted()
-    parts = {
-        "identities": pa.table({"text": pa.array(state.identities.texts, pa.string())}),
-        "reported": pa.table(
-            {
-                "id": pa.array(list(state.reported), pa.string()),
-                "until": pa.array(list(state.reported.values()), pa.int64()),
-            }
-        ),
-        "numbers": pa.table({"rows": pa.array(state.numbers, pa.int64())}),
-        **{f"buffer {name} decided": _arrow(buffer.decided) for name, buffer in state.buffers.items()},
-        **{f"buffer {name} open": _arrow((buffer.open,)) for name, buffer in state.buffers.items()},
-        **{
-            f"causes {leaf} {place}": _stored(chunk)
-            for leaf, causes in enumerate(state.causes)
-            for place, chunk in enumerate(causes.chunks)
-        },
+    about = {
+        b"version": VERSION,
+        b"plan": plan.encode(),
+        b"watermark": b"%d" % state.watermark,
+        b"due": b"" if state.due is None else b"%d" % state.due,
     }
-    schema = pa.schema(
-        [("part", pa.string()), ("stream", pa.large_binary())],
-        metadata={
-            b"version": VERSION,
-            b"plan": plan.encode(),
-            b"watermark": b"%d" % state.watermark,
-            b"due": b"" if state.due is None else b"%d" % state.due,
-        },
-    )
-    batch = pa.record_batch(
-        [pa.array(list(parts)), pa.array([_stream(each) for each in parts.values()], pa.large_binary())], schema=schema
-    )
-    return _stream(pa.Table.from_batches([batch], schema))
+    sink = pa.BufferOutputStream()
+    _write(sink, "head", pa.table({"rows": pa.array(state.numbers, pa.int64())}), about)
+    _write(sink, "identities", pa.table({"text": pa.array(state.identities.texts, pa.string())}))
+    known = (pa.array(list(state.reported), pa.string()), pa.array(list(state.reported.values()), pa.int64()))
+    _write(sink, "reported", pa.table({"id": known[0], "until": known[1]}))
+    for name, buffer in state.buffers.items():
+        _write(sink, f"decided {name}", _arrow(buffer.decided))
+        _write(sink, f"open {name}", _arrow((buffer.open,)))
+    for leaf, causes in enumerate(state.causes):
+        for chunk in causes.chunks:
+            columns = pa.table(dict(zip(NAMES, chunk.about, strict=True)))
+            _write(sink, f"causes {leaf}", columns, {b"first": b"%d" % chunk.first, b"latest": b"%d" % chunk.latest})
+    stored: bytes = sink.getvalue().to_pybytes()
+    return stored
 
 
 def load(stored: bytes, plan: str, empty: State) -> State | None:
     """A state from its bytes; None if it is of another plan or another version."""
-    table = pa.ipc.open_stream(stored).read_all()
-    about = table.schema.metadata
-    if about[b"version"] != VERSION or about[b"plan"] != plan.encode():
+    parts = _read(stored)
+    _, head = next(parts)
+    about = head.schema.metadata or {}
+    if about.get(b"version") != VERSION or about[b"plan"] != plan.encode():
         return None
-    parts = dict(zip(table["part"].to_pylist(), map(_read, table["stream"].to_pylist()), strict=True))
-    identities = Identities(parts["identities"]["text"].to_pylist())
-    reported = dict(zip(parts["reported"]["id"].to_pylist(), parts["reported"]["until"].to_pylist(), strict=True))
     causes: list[list[Chunk]] = [[] for _ in empty.causes]
-    for name, part in parts.items():
+    found: dict[str, pa.Table] = {}
+    for name, part in parts:
         if name.startswith("causes "):
             causes[int(name.split()[1])].append(_chunk(part))
+        else:
+            found[name] = part
+    identities = Identities(found["identities"]["text"].to_pylist())
+    reported = zip(found["reported"]["id"].to_pylist(), found["reported"]["until"].to_pylist(), strict=True)
     return State(
         watermark=int(about[b"watermark"]),
         due=int(about[b"due"]) if about[b"due"] else None,
         identities=identities,
         settled=len(identities),
         buffers={
-            name: Buffer((_table(parts[f"buffer {name} decided"]),), _table(parts[f"buffer {name} open"]))
-            for name in empty.buffers
+            name: Buffer((_table(found[f"decided {name}"]),), _table(found[f"open {name}"])) for name in empty.buffers
         },
         causes=tuple(Causes(tuple(chunks)) for chunks in causes),
-        numbers=tuple(parts["numbers"]["rows"].to_pylist()),
-        reported=reported,
+        numbers=tuple(head["rows"].to_pylist()),
+        reported=dict(reported),
     )
+
+
+def _write(sink: pa.NativeFile, name: str, part: pa.Table, about: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
+    part = part.replace_schema_metadata({b"part": name.encode(), **about})
+    with pa.ipc.new_stream(sink, part.schema) as writer:
+        writer.write_table(part)
+
+
+def _read(stored: bytes) -> Iterator[tuple[str, pa.Table]]:
+    source = pa.BufferReader(stored)
+    while source.tell() < source.size():
+        part = pa.ipc.open_stream(source).read_all()
+        yield (part.schema.metadata or {}).get(b"part", b"").decode(), part
 
 
 def _arrow(tables: tuple[Table, ...]) -> pa.Table:
@@ -153,24 +159,7 @@ def _numpy(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]
     return found
 
 
-def _stored(chunk: Chunk) -> pa.Table:
-    about = {b"first": b"%d" % chunk.first, b"latest": b"%d" % chunk.latest}
-    return pa.table(dict(zip(NAMES, chunk.about, strict=True))).replace_schema_metadata(about)
-
-
 def _chunk(stored: pa.Table) -> Chunk:
     about = stored.schema.metadata
     columns = tuple(stored[name].combine_chunks() for name in NAMES)
     return Chunk(int(about[b"first"]), int(about[b"latest"]), columns)
-
-
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    stored: bytes = sink.getvalue().to_pybytes()
-    return stored
-
-
-def _read(stored: bytes) -> pa.Table:
-    return pa.ipc.open_stream(stored).read_all()
