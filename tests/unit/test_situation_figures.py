@@ -17,7 +17,7 @@ from situ.deployment.detecting import Detecting
 from situ.deployment.progress import Progress
 from situ.deployment.tally import Odd, Tally, Watched
 from situ.host.figures import Figures, decode_figures
-from situ.host.situation_figures import PolicyFigures, PushFigures, SituationFigures, situation_figures
+from situ.host.situation_figures import FailedTest, PolicyFigures, PushFigures, SituationFigures, situation_figures
 from situ.project.check import check_folder
 from situ.situation.detection import Cause
 from situ.situation.lifecycle import Situation, Stage, Transition
@@ -130,6 +130,7 @@ FIGURES = Figures(
             "seen": PushFigures(events=1_234, heard=99 * S, latest=99 * S, idle=False, unknown=7, sample="person x9"),
             "doors": PushFigures(),
         },
+        failures=(FailedTest(test="distance(A, B) < 5", count=1, sample="A = None"),),
     ),
 )
 
@@ -158,7 +159,8 @@ def test_people_see_how_policies_are() -> None:
     assert "old is stopped: S150 There is no concept `lorry`." in shown
     assert ["seen", "1,234", "1.0", "s", "ago"] in rows
     assert ["doors", "0", "nothing", "heard", "yet"] in rows
-    assert "seen: no pull source knows whom 7 events are about, as person x9" in shown
+    assert "seen: 7 events about somebody or something that no pull source knows, as person x9" in shown
+    assert "distance(A, B) < 5 failed 1 time, as with A = None" in shown
 
 
 def test_the_run_tells_of_situations_where_there_are_policies() -> None:

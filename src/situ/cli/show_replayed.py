@@ -9,6 +9,7 @@ from rich.text import Text
 
 from situ.cli.output import visible
 from situ.cli.show_problems import count
+from situ.cli.show_situations import failed_text, unknown_text
 from situ.event.instants import print_instant
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ def _summary(found: Detected) -> Iterator[Text]:
     if tally.late_events:
         yield Text(f"{count(tally.late_events, 'event')} came too late and did not count", "yellow")
     for name, odd in sorted(tally.unknown.items()):
-        said = f"{name}: no pull source knows whom {count(odd.count, 'event')} are about, as {odd.sample}"
-        yield Text(visible(said), "yellow")
+        yield Text(f"{name}: {unknown_text(odd.count, odd.sample)}", "yellow")
     for test, odd in sorted(tally.failures.items()):
-        yield Text(visible(f"{test} failed {odd.count:,} times, as with {odd.sample}"), "yellow")
+        yield Text(failed_text(test, odd.count, odd.sample), "yellow")

@@ -10,12 +10,13 @@ from rich.text import Text
 
 from situ.cli.output import visible
 from situ.cli.show_figures import clock
+from situ.cli.show_problems import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from situ.host.figures import Figures
-    from situ.host.situation_figures import FailedTest, PolicyFigures, PushFigures
+    from situ.host.situation_figures import PolicyFigures, PushFigures
 
 _SHOWN = 20
 _LONGEST = 100  # characters of a reason or a sample
@@ -32,11 +33,9 @@ def show_situations(figures: Figures) -> Iterator[RenderableType]:
         yield _push(figures)
     for name, push in found.push.items():
         if push.unknown:
-            yield Text(
-                f"{name}: no pull source knows whom {push.unknown:,} events are about, {_sample(push)}", "yellow"
-            )
+            yield Text(f"{name}: {unknown_text(push.unknown, push.sample)}", "yellow")
     for failure in found.failures[:_SHOWN]:
-        yield Text(_failed(failure), "yellow")
+        yield Text(failed_text(failure.test, failure.count, failure.sample), "yellow")
 
 
 def _policies(figures: Figures) -> Table:
@@ -78,12 +77,16 @@ def _silence(each: PushFigures) -> str:
     return "silent, not waited for" if each.idle and each.heard is not None else ""
 
 
-def _sample(each: PushFigures) -> str:
-    return f"as {visible(_short(each.sample))}"
+def unknown_text(number: int, sample: str) -> str:
+    """Events about identities that no pull source knows."""
+    return visible(
+        f"{count(number, 'event')} about somebody or something that no pull source knows, as {_short(sample)}"
+    )
 
 
-def _failed(failure: FailedTest) -> str:
-    return visible(f"{failure.test} failed {failure.count:,} times, as with {_short(failure.sample)}")
+def failed_text(test: str, number: int, sample: str) -> str:
+    """A test that failed on values."""
+    return visible(f"{test} failed {count(number, 'time')}, as with {_short(sample)}")
 
 
 def _ago(instant: int | None, now: int) -> Text:

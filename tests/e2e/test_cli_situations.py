@@ -1,0 +1,51 @@
+"""A project with a policy, run by the command: how it is, what it came to, and what others would have detected."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tests.e2e.conftest import PATIENCE, Situ
+from tests.e2e.runs import Run, running
+from tests.integration.test_detection import QUICK, SITU
+from tests.project_files import write
+
+NAME = "unaccompanied-guest"
+
+
+def until_closed(run: Run) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while run.figures[-1]["situations"]["opened"] < 1 or run.figures[-1]["situations"]["open"]:
+        assert time.monotonic() < deadline, run.figures[-1]
+        time.sleep(0.1)
+
+
+def test_what_policies_do_is_seen_and_others_are_tried_on_the_log(situ: Situ, tmp_path: Path) -> None:
+    project = tmp_path / "guarded"
+    write(project, {**QUICK, "situ.yaml": f"name: guarded\nengine: edge\n{SITU}"})
+    other = tmp_path / "anybody.dpl"
+    other.write_text(QUICK[f"policies/{NAME}.dpl"].replace(NAME, "anybody").replace(" (status = 'guest')", ""))
+    sightings = [{"who": who, "at": {"x": x, "y": 5}} for who, x in (("g1", 5), ("e1", 30), ("x9", 30))]
+    with running(project) as run:
+        lines = "".join(f"{json.dumps(each)}\n" for each in sightings).encode()
+        published = situ("publish", "Sighting", "--client", "reader", "--file", "-", cwd=project, stdin=lines)
+        assert published.code == 0, published.err
+        until_closed(run)
+        status = situ("status", "--json", cwd=project).data["engines"]["edge"]["situations"]
+        shown = situ("status", cwd=project).out
+        replayed = situ("replay", "--policy", NAME, "--from", "1 h ago", "--json", cwd=project)
+        tried = situ("replay", "--policy", other, "-v", cwd=project)
+        before = situ("replay", "--policy", NAME, "--to", "1 h ago", cwd=project)
+        wrong = situ("replay", "--policy", NAME, "--out", "x", cwd=project)
+        assert run.stop() == 0
+    policy, push = status["policies"][NAME], status["push"]["seen"]
+    assert (policy["state"], policy["opened"], policy["detections"]) == ("running", 1, 1)
+    assert (push["events"], push["unknown"], push["sample"]) == (3, 1, "person x9")
+    assert f"{NAME}   running" in shown
+    assert [each["bindings"] for each in replayed.data["situations"]] == [{"A": "g1", "R": "lab"}]
+    assert (replayed.code, tried.code) == (0, 0)
+    assert "because of " in tried.out
+    assert tried.out.count("anybody  A = g1, R = lab") == 1
+    assert (before.code, before.out) == (1, "Nothing matched: 0 events looked at, nothing was detected.\n")
+    assert wrong.code == 2
