@@ -5,7 +5,7 @@ Twice: where they are declared, for names and constants; where a policy uses the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +45,7 @@ class Declaring:
         match node:
             case Mapping():
                 entries = [(key.text, self.anything(value)) for key, value in node.entries]
-                return Record(tuple((name, each) for name, each in entries if each is not None))
+                return _record((name, each) for name, each in entries if each is not None)
             case Sequence():
                 items = [self.anything(each) for each in node.items]
                 return Listing(tuple(each for each in items if each is not None))
@@ -84,7 +84,7 @@ class Declaring:
         for each in missing:
             remedy = f"Write `{each.name}: …`; it is declared as `{format_attribute(each)}`."
             self._unfit(node.location, f"{path}.{each.name}", "nothing", "a value", remedy)
-        return Record(tuple(entries))
+        return _record(entries)
 
     def _fitting(self, node: Scalar, type: Type, path: str) -> Template | None:
         template = self._text(node)
@@ -113,6 +113,11 @@ class Declaring:
         self.problems.add(
             DATA_UNFIT(place, path=path, action=self.action, found=found, expected=expected, remedy=remedy)
         )
+
+
+def _record(entries: Iterable[tuple[str, Data]]) -> Record:
+    """In the order of names: what is the same when it is read back is the same from the start."""
+    return Record(tuple(sorted(entries, key=lambda entry: entry[0])))
 
 
 def misfits(data: Data, type: Type, known: Known, action: str, place: Location | None) -> Iterator[Problem]:
