@@ -16,7 +16,9 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from situ.errors import Code
 
-app = group("explain", "Explain types, expressions, functions, subscriptions, events, contexts, policies, detections and codes.")
+app = group(
+    "explain", "Explain types, expressions, functions, subscriptions, events, contexts, policies, detections and codes."
+)
 
 
 def _type_names(incomplete: str) -> list[str]:

@@ -27,7 +27,7 @@ from situ.errors import Problem, SituError
 from situ.event.lines import decode_line
 from situ.event.message import Stored, position, split_lines
 from situ.host.action_log import ActionLog
-from situ.host.asked import WAITING, Asked, Request, is_key
+from situ.host.asked import FAILED, WAITING, Asked, Request, is_key
 from situ.host.resolving import Resolved, Resolving
 from situ.host.webhook import Answer, call, host_of
 from situ.registry import Registry
@@ -118,6 +118,10 @@ class Acting:
 
     def _left(self) -> list[Request]:
         self._log.mend()
+        self._asked.taken_again()
+        failed = {each.key for each in self._asked.all(FAILED)}
+        for key in failed:  # one that was just given up may be in both places
+            self._asked.drop(key, WAITING)
         left = list(self._asked.all(WAITING))
         logged = self._log.holds(each.key for each in left if each.verb == "log")
         for key in logged:

@@ -136,9 +136,9 @@ ACTION = Struct(
         Attribute(name="attributes", type=STRING),
     ),
 )
-"""Something is to be done that is no event: step ``place`` of the ``number``-th action of a policy. ``digest`` is that of
-the step as it was declared then: what to do is looked up, never taken from the event. ``attributes`` is what was known of
-the instances, as JSON; secrets are put in by whoever does it."""
+"""Something is to be done that is no event: step ``place`` of the ``number``-th action of a policy. ``digest`` is that
+of the step as it was declared then: what to do is looked up, never taken from the event. ``attributes`` is what was
+known of the instances, as JSON; secrets are put in by whoever does it."""
 
 RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType(
     {each.name: each for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED, NOTICE, COMMAND, ACTION)}
