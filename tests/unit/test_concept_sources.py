@@ -74,7 +74,7 @@ class TestPush:
             idle=timedelta(seconds=10),
             keep=timedelta(minutes=10),
         )
-        assert fed(pushes) == {End(concept="person", attribute="position")}
+        assert fed(pushes.values()) == {End(concept="person", attribute="position")}
         assert pushes_from_json(pushes_as_json(pushes), TYPES) == pushes
 
     def test_paths_lead_into_structs(self) -> None:

@@ -72,7 +72,7 @@ class Project:
         self.sources = load_sources(documents, self.types, problems)
         self.pushes = load_pushes(documents, self.types, problems)
         problems.raise_errors()
-        domain = Domain(ontology=self.ontology, fed=fed(self.pushes), types=self.types)
+        domain = Domain(ontology=self.ontology, fed=fed(self.pushes.values()), types=self.types)
         alone = policy(UNACCOMPANIED_GUEST, domain)
         there = policy(
             "policy there\nconcepts\nperson A\nroom R\nconditions\nA is inside R\nactions\nraise alarm\n", domain

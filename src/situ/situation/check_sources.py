@@ -7,7 +7,7 @@ and statements convert rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from situ.catalogue import (
@@ -56,9 +56,9 @@ def provided(source: Source, concept: Concept) -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
-def fed(pushes: Mapping[str, Push]) -> frozenset[End]:
+def fed(pushes: Iterable[Push]) -> frozenset[End]:
     """The attributes that events bring, of the concepts that push sources name."""
-    return frozenset(End(concept=each.concept, attribute=each.attribute) for each in pushes.values())
+    return frozenset(End(concept=each.concept, attribute=each.attribute) for each in pushes)
 
 
 # ── pull ──────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from situ.expr.scope import Definition, Scope, Variable
 from situ.expr.tree import Node
 from situ.settings import Settings
 from situ.situation.actions import Actions
+from situ.situation.check_sources import fed
 from situ.situation.ontology import Concept, End, Measure, Ontology, Relationship
 from situ.sources.model import Push
 from situ.types.table import Types
@@ -48,7 +49,7 @@ class Domain:
         """That of a project."""
         return cls(
             ontology=ontology,
-            fed=frozenset(End(concept=each.concept, attribute=each.attribute) for each in pushes),
+            fed=fed(pushes),
             types=types,
             limits=settings.expression_limits,
             window=settings.defaults.window // timedelta(microseconds=1),
