@@ -31,6 +31,7 @@ from situ.situation.plan import PolicyPlan, RelationPlan, partition_of
 from situ.situation.policy import Kind, Literal, Then
 
 _PENDING = "pending"
+_SIGHTS = 1000
 
 
 class Kernel:
@@ -166,6 +167,8 @@ class Kernel:
     def _by_place(self, rows: Mapping[Leaf, pa.RecordBatch]) -> dict[int, pa.RecordBatch]:
         """Rows by the place of their leaf. Leaves are known by sight: they are large, and looked at in every step."""
         found = {}
+        if len(self._seen) > _SIGHTS:
+            self._seen.clear()
         for leaf, batch in rows.items():
             if id(leaf) not in self._seen:
                 place = next((place for place, each in enumerate(self.plan.leaves) if each.leaf == leaf), -1)

@@ -24,7 +24,7 @@ from situ.situation.leaves import Leaf, scalars
 from situ.situation.policy import LEFT, RIGHT, Reach, Relation
 from situ.types.model import STRING, Type, plain
 
-CANDIDATES = 1 << 20
+CANDIDATES = 1 << 16
 """How many pairs are tested at once."""
 
 _FAR = 1e8
