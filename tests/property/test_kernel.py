@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from situ.situation.detection import Detection, Observation, in_order
-from situ.situation.kernel import identities, pairing, refuting, relating
+from situ.situation.kernel import identities, paired, pairing, refuting
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
@@ -85,7 +85,7 @@ def test_partitions_change_nothing() -> None:
 
 
 def test_looking_at_few_events_and_few_candidates_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relating, "SLICE", 3)
+    monkeypatch.setattr(paired, "SLICE", 3)
     monkeypatch.setattr(pairing, "CANDIDATES", 4)
     monkeypatch.setattr(refuting, "FEW", 0)
     monkeypatch.setattr(identities, "MANY", 0)

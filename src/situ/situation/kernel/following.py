@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from situ.situation.kernel.asking import Asked, Step
+from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import find
-from situ.situation.kernel.relating import Asked, Paired, Queried, Related, Step
+from situ.situation.kernel.relating import Queried, Related
 from situ.situation.kernel.table import Buffer, Ints, Table, sorted_table
 from situ.situation.plan import SequencePlan
 

@@ -15,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from situ.situation.detection import Instances, derived_id
+from situ.situation.kernel.asking import Step
 from situ.situation.kernel.causes import Causes, Origins
 from situ.situation.kernel.following import Following
 from situ.situation.kernel.ingest import columns_of, ingest
 from situ.situation.kernel.matching import Groups, Matching
+from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.pairing import Pairing
 from situ.situation.kernel.refuting import Refuting
-from situ.situation.kernel.relating import Paired, Queried, Related, Stated, Step
+from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.reporting import Detected, Report, schema_of
 from situ.situation.kernel.state import State, load, save
 from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from situ.situation.kernel.asking import Asked, Step
 from situ.situation.kernel.following import Following, width_of
 from situ.situation.kernel.range_join import each_once, find
-from situ.situation.kernel.relating import Asked, Related, Stated, Step
+from situ.situation.kernel.relating import Related, Stated
 from situ.situation.kernel.table import Column, Ints, Table
 from situ.situation.plan import ClausePlan, PolicyPlan
 from situ.situation.policy import Is, Literal

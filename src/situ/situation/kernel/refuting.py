@@ -14,8 +14,10 @@ from itertools import product
 
 import numpy as np
 
+from situ.situation.kernel.asking import Asked, Step
+from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import each_once
-from situ.situation.kernel.relating import Asked, Paired, Queried, Related, Stated, Step
+from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.table import Ints, Table
 from situ.situation.plan import ClausePlan
 from situ.situation.policy import Is, Literal
