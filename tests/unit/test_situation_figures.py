@@ -105,6 +105,11 @@ def test_figures_of_policies_that_run_are_stopped_and_have_heard_nothing(tmp_pat
     assert later.policies[NAME] == replace(expected, settled=59 * S, waits_for=None)
     assert later.push["seen"].idle
 
+    asleep = replace(deployment, suspended=frozenset({NAME}))
+    resting = situation_figures(asleep, replace(watched, detecting=Detecting.of(asleep)), 60 * S)
+    assert (resting.running, resting.suspended) == (0, 1)
+    assert resting.policies[NAME] == PolicyFigures(state="suspended", opened=3, detections=5, late=1)
+
     nothing = situation_figures(deployment, Watched(), 0)
     assert nothing.policies[NAME] == PolicyFigures()
 
