@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from situ.cli.told_situations import situations
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.event.lines import decode_line
@@ -18,6 +19,7 @@ SITU = "defaults: {lateness: 100 ms, idle: 300 ms}\n"
 MORE = {name: text for name, text in FILES.items() if name != "situ.yaml"}
 QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
 DURABLE = "situ.situation"
+GUEST = {"A": "g1", "R": "lab"}
 
 
 async def see(reader: Node, who: str, x: float, y: float = 5.0, **about: Any) -> None:
@@ -54,6 +56,11 @@ def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> N
             (alarm,) = [row for row in rows if row.type == "GuestAlone"]
             assert json.loads(alarm.data) == {"text": "g1 alone in lab", "status": "guest"}
             assert alarm.client == alarm.source == "unaccompanied-guest"
+            (listed,) = await situations(zone.bus)
+            assert (listed.policy, dict(listed.bindings), listed.detections) == ("unaccompanied-guest", GUEST, 1)
+            assert listed.end
+            assert not await situations(zone.bus, only_open=True)
+            assert not await situations(zone.bus, policy="another")
             (asked,) = [json.loads(row.data) for row in rows if row.type == "situ.action"]
             assert (asked["verb"], asked["number"], asked["place"]) == ("log", 0, 1)
 

@@ -28,6 +28,7 @@ from situ.cli.output import standard_output
 from situ.cli.publish import publish
 from situ.cli.replay import replay
 from situ.cli.run import run as run_project
+from situ.cli.situations import situations
 from situ.cli.status import status
 from situ.cli.subscribe import subscribe
 from situ.cli.test import run_policy_tests
@@ -79,6 +80,7 @@ app.command()(replay)
 app.command()(transform)
 app.add_typer(dead_letters.app)
 app.add_typer(actions.app)
+app.command()(situations)
 app.command()(late)
 app.command()(apply)
 app.command()(get)

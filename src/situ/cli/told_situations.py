@@ -1,0 +1,85 @@
+"""Situations as the root log tells of them: what became of each, from the events of its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from situ.bus.interface import Bus
+from situ.bus.names import Names
+from situ.event.lines import decode_line
+from situ.event.message import split_lines
+from situ.types.reserved import CLOSED, CONTINUED, OPENED
+
+_TYPES = frozenset(each.name for each in (OPENED, CONTINUED, CLOSED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A situation as it was told last. ``text`` is what opened it; ``end`` is empty while it is open."""
+
+    id: str
+    policy: str
+    bindings: tuple[tuple[str, str], ...]
+    start: str
+    last: str
+    end: str = ""
+    reason: str = ""
+    text: str
+    detections: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "policy": self.policy,
+            "bindings": dict(self.bindings),
+            "start": self.start,
+            "last": self.last,
+            "end": self.end or None,
+            "reason": self.reason or None,
+            "detections": self.detections,
+            "text": self.text,
+        }
+
+
+async def situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> list[Told]:
+    """All that the log still tells of, in the order they opened."""
+    names = Names(bus.zone)
+    # The events of a policy's step are one message, which has the name of a type only if they are all of it.
+    subjects = (names.root("*"), *(names.root("*", type) for type in sorted(_TYPES)))
+    found: dict[str, Told] = {}
+    async with aclosing(bus.read(names.root_stream, 1, subjects=subjects)) as messages:
+        async for message in messages:
+            _take(found, split_lines(message.body))
+    wanted = (each for each in found.values() if not policy or each.policy == policy)
+    return sorted((each for each in wanted if not (only_open and each.end)), key=lambda each: (each.start, each.id))
+
+
+def _take(found: dict[str, Told], lines: Iterable[bytes]) -> None:
+    for line in lines:
+        if b"situ.situation." not in line:
+            continue
+        row = decode_line(line)
+        if row.type not in _TYPES:
+            continue
+        data = msgspec.json.decode(row.data)
+        before = found.get(data["situation"])
+        told = before or Told(
+            id=data["situation"],
+            policy=data["policy"],
+            bindings=tuple((each["alias"], each["id"]) for each in data["bindings"]),
+            start=data["start"],
+            last=data["last"],
+            text=data["text"],
+        )
+        found[told.id] = replace(
+            told,
+            last=max(told.last, data["last"]),
+            end=data.get("end", told.end),
+            reason=data.get("reason", told.reason),
+            detections=told.detections + ("detection" in data),
+        )
