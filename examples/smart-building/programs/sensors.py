@@ -1,10 +1,12 @@
 """The sensors of the building: people walk through it, and what readers, cameras and doors notice is published.
 
     python programs/sensors.py --for 60 --rate 200
+    python programs/sensors.py --for 10 --speed 6 --situations 2
 
 Every reader and camera is a client of its own, as `clients/sensors.yaml` declares them, and speaks in its own terms:
 tags in centimetres, faces in feet and degrees. Some of what they send is broken on purpose: see
-`situ dead-letters list`.
+`situ dead-letters list`. With `--speed` more happens in less time: what is sent happened before now, and comes so much
+faster. With `--situations` so many guests go alone into restricted rooms.
 """
 
 from __future__ import annotations
@@ -30,22 +32,26 @@ async def main() -> None:
     parser.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--rate", type=float, default=200.0, metavar="EVENTS", help="about so many a second")
     parser.add_argument("--broken", type=float, default=0.002, metavar="FRACTION", help="of the events")
+    parser.add_argument("--speed", type=float, default=1.0, metavar="TIMES", help="so many times as fast as it happens")
+    parser.add_argument("--situations", type=int, default=0, metavar="NUMBER", help="guests alone where they may not be")
     options = parser.parse_args()
+    duration = timedelta(seconds=options.seconds * options.speed)
     simulation = simulate(
         load_building(PROJECT),
-        start=datetime.now(UTC),
-        duration=timedelta(seconds=options.seconds),
-        rate=options.rate,
+        start=datetime.now(UTC) - (duration if options.speed > 1 else timedelta(0)),
+        duration=duration,
+        rate=options.rate / options.speed,
         types=TYPES,
         malformed=options.broken,
+        situations=options.situations,
     )
     loop = asyncio.get_running_loop()
     begin, published = loop.time(), 0
     async with AsyncExitStack() as stack:
         nodes: dict[str, Node] = {}
         shown: set[str] = set()
-        for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250)):
-            await asyncio.sleep(begin + arrivals[0] / 1e6 - loop.time())
+        for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250) * options.speed):
+            await asyncio.sleep(begin + arrivals[0] / 1e6 / options.speed - loop.time())
             for line in lines.splitlines():
                 try:
                     event = json.loads(line)
