@@ -15,12 +15,15 @@ import pytest
 
 from situ.bus.memory import MemoryBus
 from situ.deployment.acting import digest_of
+from situ.errors import SituError
 from situ.event.lines import encode_row
 from situ.event.message import Message, join_lines
 from situ.event.row import Row
 from situ.host.acting import Acting, Manner
 from situ.host.action_log import ACTION_LOG
 from situ.host.asked import FAILED, WAITING, Asked, Request
+from situ.overlay.messages import Nack
+from situ.overlay.wire import decode_from_router
 from situ.registry.snapshots import publish_deployment
 from situ.situation.actions import VERB_OF
 from situ.situation.resolve_actions import steps_of
@@ -415,6 +418,24 @@ def test_what_nobody_declares_or_the_environment_lacks_is_not_done(tmp_path: Pat
                 await eventually(lambda: doing.counts.failed == 2)
             assert [each.problem["code"] for each in kept(zone, FAILED)] == ["S723", "S722"]
             assert target.sent == []
+
+    asyncio.run(run())
+
+
+def test_nobody_asks_in_the_name_of_a_policy(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with edge_zone(tmp_path, situ=SITU, more=files()) as zone, acting(zone) as doing:
+            (row,) = request(zone, "note", "a1")
+            body = join_lines([encode_row(row)])
+            answer = await zone.bus.request(Message(subject=zone.names.ingress("r1", "intruder"), body=body))
+            said = decode_from_router(answer.headers, answer.body)
+            assert isinstance(said, Nack)
+            assert said.code == "R017"
+            with pytest.raises(SituError, match="R017"):
+                async with zone.connect("intruder"):
+                    pass
+            await asyncio.sleep(0.1)
+            assert doing.counts.done == 0
 
     asyncio.run(run())
 

@@ -115,3 +115,10 @@ EVENT_TOO_LARGE = define(
     size=int,
     most=int,
 )
+NAME_OF_POLICY = define(
+    "R017",
+    "client with the name of a policy",
+    "`{client}` is a policy, and no client can speak in its name.",
+    "Give the client another name.",
+    client=str,
+)

@@ -18,6 +18,7 @@ from typing import Any
 
 from situ.bus.interface import Bus, Serving
 from situ.bus.names import Names, shard_of
+from situ.catalogue import NAME_OF_POLICY
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
@@ -218,6 +219,13 @@ class Router:
         if reply := message.headers.get(REPLY):
             self._replies[ticket] = reply
         client = message.subject.rpartition(".")[2]
+        if client in self._deployment.policies or client in self._deployment.stopped:
+            # What policies publish comes from engines: a run does what their events ask for.
+            refused = NAME_OF_POLICY(client=client)
+            kind = message.headers.get(MESSAGE, "Publish")[:64]
+            answer = Nack(of=kind, code=refused.code.code, message=refused.message, hint=refused.hint)
+            await self._answer(ticket, answer)
+            return
         try:
             session = session_of(message.headers)
             said = decode_from_client(message.headers, message.body)
