@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -106,6 +107,20 @@ def test_a_request_goes_from_waiting_to_failed_and_back(tmp_path: Path) -> None:
     assert asked.taken_again() == []
     assert asked.drop("d1-0.1", WAITING)
     assert not asked.drop("d1-0.1", WAITING)
+
+
+def test_what_was_dropped_does_not_come_back_with_what_became_of_it(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    asked.keep(request())
+    tried = replace(request(), attempts=2)
+    asked.note(tried)
+    assert list(asked.all(WAITING)) == [tried]
+    assert asked.find("d1-0.1") == (tried, WAITING)
+    asked.drop("d1-0.1", WAITING)
+    asked.note(replace(tried, attempts=3))
+    assert list(asked.all(WAITING)) == []
+    asked.fail(replace(tried, attempts=4))
+    assert list(asked.all(FAILED)) == []
 
 
 def test_no_key_reaches_out_of_the_folder(tmp_path: Path) -> None:

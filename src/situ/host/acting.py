@@ -27,7 +27,7 @@ from situ.errors import Problem, SituError
 from situ.event.lines import decode_line
 from situ.event.message import Stored, position, split_lines
 from situ.host.action_log import ActionLog
-from situ.host.asked import FAILED, WAITING, Asked, Request, is_key
+from situ.host.asked import FAILED, TRIED, WAITING, Asked, Request, is_key
 from situ.host.resolving import Resolved, Resolving
 from situ.host.webhook import Answer, call, host_of
 from situ.registry import Registry
@@ -121,11 +121,11 @@ class Acting:
         self._asked.taken_again()
         failed = {each.key for each in self._asked.all(FAILED)}
         for key in failed:  # one that was just given up may be in both places
-            self._asked.drop(key, WAITING)
+            self._asked.done(key)
         left = list(self._asked.all(WAITING))
         logged = self._log.holds(each.key for each in left if each.verb == "log")
         for key in logged:
-            self._asked.drop(key, WAITING)
+            self._asked.done(key)
         return [each for each in left if each.key not in logged]
 
     async def run(self) -> None:
@@ -209,7 +209,7 @@ class Acting:
             attempt += 1
             problem, again, target = await self._attempt(request)
             if problem is None:
-                await asyncio.to_thread(self._asked.drop, request.key, WAITING)
+                await asyncio.to_thread(self._asked.done, request.key)
                 self.counts.done += 1
                 return
             request = request.tried(problem, target, attempt)
@@ -220,8 +220,9 @@ class Acting:
                 return
             if attempt == 1:
                 log.warning("%s %s It is tried again. (%s)", problem.code.code, problem.message, request.key)
-            await asyncio.to_thread(self._asked.keep, request)
+            await asyncio.to_thread(self._asked.note, request)
             await asyncio.sleep(self._manner.before(attempt + 1))
+        await asyncio.to_thread(self._asked.drop, request.key, TRIED)
 
     async def _attempt(self, request: Request) -> tuple[Problem | None, bool, str]:
         """Why it was not done, whether another attempt may do, and where it went to."""

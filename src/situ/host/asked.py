@@ -1,8 +1,10 @@
 """What is asked of a run that is no event: requests, kept as files below ``.situ/actions`` until they are done.
 
 ``waiting`` holds those to be done, ``failed`` those that were given up, ``again`` failed ones that somebody wants tried
-once more; ``cursor.json`` says how far the root log was read. Whoever looks needs no run for it. Nothing of a request
-is secret: what the environment says is put in when it is done, and kept nowhere.
+once more, ``tried`` what became so far of those that wait; ``cursor.json`` says how far the root log was read. A
+request that waits is written once and taken away once, by whoever does it or drops it, and never written in between.
+Whoever looks needs no run for it. Nothing of a request is secret: what the environment says is put in when it is done,
+and kept nowhere.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from situ.bus.folder_lock import STATE
 from situ.errors import Problem
 
 ACTIONS = STATE / "actions"
-WAITING, FAILED, AGAIN = "waiting", "failed", "again"
+WAITING, FAILED, AGAIN, TRIED = "waiting", "failed", "again", "tried"
 
 _log = logging.getLogger("situ.host")
 _FORMAT = 1
@@ -125,10 +127,20 @@ class Asked:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{request.key}.json", {"format": _FORMAT, **request.as_json()})
 
+    def note(self, request: Request) -> None:
+        """It still waits, and this became of it so far."""
+        self.keep(request, TRIED)
+
+    def done(self, key: str) -> None:
+        self.drop(key, WAITING)
+        self.drop(key, TRIED)
+
     def fail(self, request: Request) -> None:
-        """It is given up."""
+        """It is given up, unless somebody dropped it meanwhile."""
         self.keep(request, FAILED)
-        self.drop(request.key, WAITING)
+        if not self.drop(request.key, WAITING):
+            self.drop(request.key, FAILED)
+        self.drop(request.key, TRIED)
 
     def again(self, key: str) -> bool:
         """A failed one is to be tried once more, by the run that is there or by the next; False if there is none."""
@@ -145,6 +157,7 @@ class Asked:
         for each in found:
             self.keep(replace(each, attempts=0))
             self.drop(each.key, AGAIN)
+            self.drop(each.key, TRIED)
         return found
 
     def is_waiting(self, key: str) -> bool:
@@ -164,18 +177,24 @@ class Asked:
         for state in (FAILED, AGAIN, WAITING):
             with suppress(FileNotFoundError, ValueError):
                 found = _read(self._file(key, state))
-                return None if found is None else (found, state)
+                return None if found is None else (self._tried(found, state), state)
         return None
 
     def all(self, state: str) -> Iterator[Request]:
         """In the order of the log; what cannot be read is left out, and said."""
         files = sorted((self._folder / state).glob("*.json"))
-        found = [request for file in files if (request := _read_or_none(file)) is not None]
+        read = [request for file in files if (request := _read_or_none(file)) is not None]
+        found = [self._tried(each, state) for each in read]
         yield from sorted(found, key=lambda each: (each.pos, each.key))
 
     def count(self, state: str) -> int:
         folder = self._folder / state
         return sum(file.suffix == ".json" for file in folder.iterdir()) if folder.is_dir() else 0
+
+    def _tried(self, request: Request, state: str) -> Request:
+        """With what became of it so far, if it waits."""
+        file = self._file(request.key, TRIED)
+        return request if state != WAITING else _read_or_none(file) or request
 
     def _file(self, key: str, state: str) -> Path:
         if not _KEY.fullmatch(key):
