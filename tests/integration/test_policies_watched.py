@@ -15,8 +15,10 @@ from situ.cli.opened import Opened
 from situ.cli.replayed_policies import detected_in_log
 from situ.cli.show_replayed import show_replayed
 from situ.cli.show_status import show_status
+from situ.edge.event import Event
 from situ.errors import SituError
 from situ.host.pulse import FIGURES, Pulse
+from situ.quantities import BEGIN
 from situ.registry.snapshots import fetch_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see, told
@@ -76,6 +78,11 @@ def test_status_tells_how_policies_are(tmp_path: Path) -> None:
             assert "push source" in shown
             assert "late events" in shown
             assert f"{NAME}   running" in shown
+            # What was too late then is too late in a replay.
+            project = Opened(path=zone.folder, deployment=await fetch_deployment(zone.bus))
+            again = await detected_in_log(zone.bus, project, [NAME], BEGIN, datetime.now(UTC))
+            assert again.outcome.tally.late == {NAME: 1}
+            assert [dict(each.bindings)["A"] for each in again.outcome.situations] == ["g1"]
 
     asyncio.run(run())
 
@@ -133,6 +140,25 @@ def test_a_policy_is_replayed_over_the_log_and_nothing_comes_of_it(tmp_path: Pat
             with pytest.raises(SituError, match="S195"):
                 await replayed("unaccompanied-gest")
             assert len(await zone.messages(zone.names.root_stream)) == stored
+
+    asyncio.run(run())
+
+
+def test_a_node_listens_to_a_policy(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            mine: list[Event] = []
+            others: list[Event] = []
+            await desk.add_listener(f"policy {NAME}", mine.append)
+            await desk.add_listener("policy another-one", others.append)
+            await see(reader, "g1", 5)
+            await eventually(lambda: len(mine) == 2)
+            assert [told(each) for each in mine] == [(each, {"A": "g1", "R": "lab"}) for each in ("opened", "closed")]
+            assert not others
 
     asyncio.run(run())
 

@@ -10,7 +10,7 @@ import pytest
 
 import situ
 from situ.edge.event import read_events
-from situ.edge.naming import name_of_type, types_in
+from situ.edge.naming import listened_to, name_of_type, types_in
 from situ.edge.since import begins
 from situ.edge.told import error_told
 from situ.errors import SituError
@@ -96,6 +96,19 @@ def test_a_listener_for_no_type_is_refused(what: str) -> None:
     with pytest.raises(SituError) as error:
         types_in(what)
     assert error.value.code == "R102"
+
+
+@pytest.mark.parametrize(
+    ("what", "types", "where"),
+    [
+        ("Level", ("Level",), None),
+        ("type IS Level AND level > 5", ("Level",), "type IS Level AND level > 5"),
+        ("policy night-watch", ("situ.situation",), "policy = 'night-watch'"),
+        ("policy", ("policy",), None),
+    ],
+)
+def test_listeners_are_for_types_expressions_and_policies(what: str, types: tuple[str, ...], where: str | None) -> None:
+    assert listened_to(what) == (types, where)
 
 
 def test_an_error_from_the_wire_keeps_its_words() -> None:

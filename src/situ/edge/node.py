@@ -19,7 +19,7 @@ from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Advertisement, Callback, Listener, Registration
 from situ.edge.ending import end
 from situ.edge.event import Event
-from situ.edge.naming import types_in
+from situ.edge.naming import listened_to
 from situ.edge.publishing import Publications
 from situ.edge.sending import Receipt, Sender
 from situ.edge.session import Session
@@ -206,13 +206,13 @@ class Node:
     ) -> Listener:
         """Call back for each event of a type, of an expression that names types (``type IS T AND …``), or registered.
 
+        ``policy NAME`` stands for what a policy finds: situations that are opened, continued and closed.
         The callback may be plain or asynchronous. What it raises is reported and counted, and stops nothing.
         """
         if isinstance(what, Registration):
             registration = what
         else:
-            types = types_in(what)
-            where = None if types == (what.strip(),) else what
+            types, where = listened_to(what)
             registration = await self.register_for_events(*types, where=where, durable=durable)
         registration.listeners += 1
         listener = Listener(registration, callback)
