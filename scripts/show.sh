@@ -52,10 +52,14 @@ direct() {
     until runs; do sleep 0.2; done
     sleep 10
     until grep -q 'events published' "$scratch/sensors" && nothing_waits; do sleep 0.5; done
+    until situ situations --json | python -c "$both_are_closed"; do sleep 1; done
+    situ situations >"$scratch/situations" 2>&1
     situ dead-letters list --limit 3 >"$scratch/letters" 2>&1
     situ replay --engine edge >"$scratch/replay" 2>&1
     kill "$(sed 's/.*"pid": \([0-9]*\).*/\1/' .situ/lock)"
 }
+
+both_are_closed='import json, sys; sys.exit(sum(bool(each["end"]) for each in json.load(sys.stdin)) < 2)'
 
 nothing_waits() {
     situ status --json | python -c 'import json, sys; sys.exit(json.load(sys.stdin)["engines"]["spark"]["waiting"] > 0)'
@@ -81,11 +85,15 @@ show 0 'situ explain transform --context cameras --in samples/face.json'
 say 'A desk in the United States asks in feet, and in its own words. What does that ask of the events of the building?'
 show 0 'situ explain subscription us-desk/lobby'
 
+say 'A guest may be in a restricted room only in company. An expert of the building wrote that down as a policy:'
+show 0 'situ explain policy unaccompanied-guest'
+
 say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
-# while, sensors publish what they notice, some of it broken, and both desks read along.'
-beside sensors python programs/sensors.py --for 10 --rate 300 --broken 0.003
+# while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray.'
+beside sensors python programs/sensors.py --for 20 --speed 3 --rate 250 --broken 0.003 --situations 2
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet
+beside alarms situ subscribe Alarm --quiet
 direct &
 started="$started $!"
 show 0 'situ run --for 120s'
@@ -95,6 +103,10 @@ show 0 "grep 'TagSeen\\|FaceSeen' '$scratch/sensors'"
 say 'and two out. The front desk hears metres (`python programs/desk.py`), the one in the United States feet
 # (`situ subscribe --client us-desk --durable lobby`):'
 show 0 "tail -3 '$scratch/desk'; tail -3 '$scratch/us'"
+say 'What the policy detected, each situation once however long it lasts (`situ situations`):'
+show 0 "cat '$scratch/situations'"
+say 'and what it did about it (`situ subscribe Alarm`):'
+show 0 "cat '$scratch/alarms'"
 say 'What was broken, while it ran (`situ dead-letters list`):'
 show 0 "cat '$scratch/letters'"
 say 'The log once more, through the same subscriptions (`situ replay`):'

@@ -14,7 +14,7 @@ SHOW = Path(__file__).parents[2] / "scripts" / "show.sh"
 
 def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=300, check=False
+        [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=400, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\n$ situ check\n12 files, 10 types" in ran.stdout
@@ -34,7 +34,19 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         live, replayed = re.findall(rf"(?<![\w-]){subscription} +([0-9,]+)\n", ran.stdout)
         assert live == replayed
     assert_two_dialects_in_and_two_out(ran.stdout)
+    assert_guests_alone_are_found(ran.stdout)
     assert not list(tmp_path.iterdir())
+
+
+def assert_guests_alone_are_found(shown: str) -> None:
+    found = re.findall(r"  unaccompanied-guest  A = (p\d+), R = (\S+)  \d+ detections?  closed ", shown)
+    assert sorted(room for _, room in found) == ["lab", "server"]
+    for guest, room in found:
+        assert f"A {guest} is inside R {room}; within 5 s there was no B with: A {guest} is within 5 m of B" in shown
+    alarms = re.findall(
+        r'Alarm unaccompanied-guest \{"room": "(\S+)", "text": ".* is alone in \S+", "who": "(\S+)"\}', shown
+    )
+    assert sorted((who, room) for room, who in alarms) == sorted(found)
 
 
 def assert_two_dialects_in_and_two_out(shown: str) -> None:
