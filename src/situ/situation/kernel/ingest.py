@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,8 @@ import pyarrow as pa
 
 from situ.expr.columns import column_type
 from situ.situation.kernel.causes import NAMES, Chunk
-from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.pairing import is_text, scalar_names
-from situ.situation.kernel.table import Column, Table, sorted_table
+from situ.situation.kernel.table import Column, Ints, Table, sorted_table
 from situ.situation.leaves import Leaf
 
 
@@ -38,10 +38,23 @@ def columns_of(leaf: Leaf) -> dict[str, type]:
     return columns
 
 
+def texts_of(leaf: Leaf, batch: pa.RecordBatch) -> list[pa.Array]:
+    """The columns of a batch that are computed with as codes: identities, then scalars."""
+    given = _by_name(batch)
+    scalars = batch.columns[batch.num_columns - len(leaf.scalars) :]
+    texts = [column for column, scalar in zip(scalars, leaf.scalars, strict=True) if is_text(scalar.type)]
+    return [given["identity"], *([given["other"]] if leaf.other else []), *texts]
+
+
+def _by_name(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Scalars, the last columns, may have any name, that of another column too: the first of a name counts."""
+    return dict(zip(reversed(batch.schema.names), reversed(batch.columns), strict=True))
+
+
 def ingest(
     leaf: Leaf,
     batch: pa.RecordBatch,
-    identities: Identities,
+    codes: Sequence[Ints],
     *,
     first: int,
     leaves: int,
@@ -49,32 +62,36 @@ def ingest(
     since: int,
     causes: bool,
 ) -> Ingested:
-    """Take in rows that are not before ``since``. They are numbered from ``first``; ``place`` is that of the leaf."""
+    """Take in rows that are not before ``since``; ``codes`` are those of :func:`texts_of`.
+
+    They are numbered from ``first``; ``place`` is that of the leaf.
+    """
     time = batch.columns[batch.schema.names.index("time")].to_numpy(zero_copy_only=False)
     late = int(np.count_nonzero(time < since))
     if late:
         kept = np.flatnonzero(time >= since)
         batch, time = batch.take(pa.array(kept)), time[kept]
-    # Scalars, the last columns, may have any name, that of another column too: the first of a name counts.
-    given = dict(zip(reversed(batch.schema.names), reversed(batch.columns), strict=True))
+        codes = [each[kept] for each in codes]
+    given, coded = _by_name(batch), iter(codes)
     columns: dict[str, Column] = {
-        "@identity": identities.encode(given["identity"]),
+        "@identity": next(coded),
         "ref": (first + np.arange(len(time))) * leaves + place,
     }
     if leaf.other:
-        columns["@other"] = identities.encode(given["other"])
+        columns["@other"] = next(coded)
     for column, scalar in enumerate(leaf.scalars, batch.num_columns - len(leaf.scalars)):
-        columns |= _scalar(batch.column(column), scalar.path, identities, text=is_text(scalar.type))
+        if is_text(scalar.type):
+            columns[scalar_names(scalar.path, text=True)[0]] = next(coded)
+        else:
+            columns |= _scalar(batch.column(column), scalar.path)
     chunk = None
     if causes and len(time):
         chunk = Chunk(first, int(time.max()), tuple(_plain(given[name]) for name in NAMES))
     return Ingested(sorted_table(time, columns), chunk, late)
 
 
-def _scalar(column: pa.Array, path: tuple[str, ...], identities: Identities, *, text: bool) -> dict[str, Column]:
-    value, null = scalar_names(path, text=text)
-    if text:
-        return {value: identities.encode(column)}
+def _scalar(column: pa.Array, path: tuple[str, ...]) -> dict[str, Column]:
+    value, null = scalar_names(path, text=False)
     unknown = column.is_null().to_numpy(zero_copy_only=False)
     filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0) if column.null_count else column
     return {value: filled.to_numpy(zero_copy_only=False), null: unknown}

@@ -18,7 +18,8 @@ from situ.situation.detection import Instances, derived_id
 from situ.situation.kernel.asking import Step
 from situ.situation.kernel.causes import Causes, Origins
 from situ.situation.kernel.following import Following
-from situ.situation.kernel.ingest import columns_of, ingest
+from situ.situation.kernel.identities import Identities
+from situ.situation.kernel.ingest import columns_of, ingest, texts_of
 from situ.situation.kernel.matching import Groups, Matching
 from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.pairing import Pairing
@@ -142,17 +143,18 @@ class Kernel:
 
     def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
         buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0
-        given = self._by_place(rows)
+        given = {place: batch for place, batch in self._by_place(rows).items() if place >= 0 and len(batch)}
+        codes = self._coded(state.identities, given)
         for place, each in enumerate(self.plan.leaves):
             name = f"leaf {place}"
             batch, new = given.get(place), buffers[name].open.slice(0, 0)
             if batch is None and not len(buffers[name].open):
                 continue
-            if batch is not None and len(batch):
+            if batch is not None:
                 ingested = ingest(
                     each.leaf,
                     batch,
-                    state.identities,
+                    codes[place],
                     first=numbers[place],
                     leaves=len(self.plan.leaves),
                     place=place,
@@ -165,6 +167,14 @@ class Kernel:
                     causes[place] = causes[place].extended(ingested.chunk)
             buffers[name], _ = buffers[name].extended(new, watermark)
         return replace(state, buffers=buffers, causes=tuple(causes), numbers=tuple(numbers)), late
+
+    def _coded(self, identities: Identities, given: Mapping[int, pa.RecordBatch]) -> dict[int, list[Ints]]:
+        """The codes of all texts of the rows of each leaf."""
+        texts = {place: texts_of(self.plan.leaves[place].leaf, batch) for place, batch in given.items()}
+        if not texts:
+            return {}
+        codes = iter(identities.encode_all([column for columns in texts.values() for column in columns]))
+        return {place: [next(codes) for _ in columns] for place, columns in texts.items()}
 
     def _by_place(self, rows: Mapping[Leaf, pa.RecordBatch]) -> dict[int, pa.RecordBatch]:
         """Rows by the place of their leaf. Leaves are known by sight: they are large, and looked at in every step."""
