@@ -32,8 +32,8 @@ async def main() -> None:
     parser.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--rate", type=float, default=200.0, metavar="EVENTS", help="about so many a second")
     parser.add_argument("--broken", type=float, default=0.002, metavar="FRACTION", help="of the events")
-    parser.add_argument("--speed", type=float, default=1.0, metavar="TIMES", help="so many times as fast as it happens")
-    parser.add_argument("--situations", type=int, default=0, metavar="NUMBER", help="guests alone where they may not be")
+    parser.add_argument("--speed", type=float, default=1.0, metavar="TIMES", help="so many times as fast")
+    parser.add_argument("--situations", type=int, default=0, metavar="NUMBER", help="guests who go astray")
     options = parser.parse_args()
     duration = timedelta(seconds=options.seconds * options.speed)
     simulation = simulate(
