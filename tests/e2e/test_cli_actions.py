@@ -140,7 +140,8 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_a_run_acts_and_goes_on_after_it_was_killed(situ: Situ, tmp_path: Path, server: Server) -> None:
+@pytest.mark.parametrize("engine", ["edge", "spark"])
+def test_a_run_acts_and_goes_on_after_it_was_killed(situ: Situ, tmp_path: Path, server: Server, engine: str) -> None:
     url = f"http://127.0.0.1:{server.server_address[1]}/alarm"
     more = {name: text for name, text in FILES.items() if not name.startswith(("policies/", "actions"))}
     more["situ.yaml"] = "name: guarded\nengine: edge\ndefaults: {lateness: 100 ms, idle: 300 ms}\n"
@@ -153,7 +154,7 @@ def test_a_run_acts_and_goes_on_after_it_was_killed(situ: Situ, tmp_path: Path, 
         line = json.dumps({"who": who, "at": {"x": 5.0, "y": 5.0}}).encode()
         assert situ("publish", "Sighting", "--client", "reader", "--file", "-", cwd=tmp_path, stdin=line).code == 0
 
-    with running(tmp_path) as run:
+    with running(tmp_path, "--engine", engine) as run:
         see("g1")
         until(lambda: asked.count(FAILED) == 1)
         (failed,) = situ("actions", "list", "--json", cwd=tmp_path).data
@@ -168,7 +169,7 @@ def test_a_run_acts_and_goes_on_after_it_was_killed(situ: Situ, tmp_path: Path, 
         run.send(signal.SIGKILL)
         run.end()
     server.status = 200
-    with running(tmp_path) as run:
+    with running(tmp_path, "--engine", engine) as run:
         until(lambda: len(server.keys) == 4 and not asked.count(WAITING))
         assert server.keys[2] == server.keys[3]
         lines = (tmp_path / ACTION_LOG).read_text().splitlines()

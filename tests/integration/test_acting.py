@@ -232,7 +232,7 @@ def test_a_failing_target_holds_up_nobody_else_and_is_kept(tmp_path: Path) -> No
             http_target() as target,
             http_target(answer) as failing,
             zone_with(tmp_path, url=target.url, other=failing.url) as zone,
-            acting(zone, replace(MANNER, pause=0.3, longest=0.3)) as doing,
+            acting(zone, replace(MANNER, pause=1.0, longest=1.0)) as doing,
         ):
             for number in range(10):
                 await ask(zone, *request(zone, "call elsewhere", f"a{number}"))
@@ -462,7 +462,7 @@ def test_no_more_is_taken_than_can_wait(tmp_path: Path) -> None:
         async with (
             http_target(lambda sent: None) as target,
             zone_with(tmp_path, url=target.url) as zone,
-            acting(zone, replace(MANNER, most_waiting=3, timeout=20.0)) as doing,
+            acting(zone, replace(MANNER, most_waiting=3, timeout=0.5)) as doing,
         ):
             for number in range(9):
                 await ask(zone, *request(zone, "note", f"a{number}"), *request(zone, "call", f"b{number}"))
