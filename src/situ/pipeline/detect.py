@@ -56,14 +56,17 @@ class Share:
 
     address: Address
     checkpoint: Path
-    begin: str
+    begin: Offset
     end: Offset
     watermarks: Mapping[str, int]
     kept: frozenset[str]
     """Policies that are what they were."""
-    anew: bool
-    """Whether others than those were at work before."""
     buckets: int
+
+    @property
+    def anew(self) -> bool:
+        """Whether others than those may have been at work before."""
+        return self.begin.version != self.end.version
 
 
 def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -79,44 +82,60 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
             return
         plan = load_plan(share.address, share.end.version)
         instances = known_instances(plan, share.address, share.end.tables)
+
+        def former() -> Detecting:
+            return load_plan(share.address, share.begin.version).detecting if share.anew else plan.detecting
+
         for bucket, parts in sorted(blobs.items()):
             given = [blob for blob in parts if blob]
-            yield _row(bucket, msgspec.msgpack.encode(_work(share, plan.detecting, instances, bucket, given)))
+            yield _row(bucket, msgspec.msgpack.encode(work(share, plan.detecting, former, instances, bucket, given)))
 
     return run
 
 
-def _work(share: Share, detecting: Detecting, instances: Instances, bucket: int, blobs: list[bytes]) -> Found:
+def work(
+    share: Share,
+    detecting: Detecting,
+    former: Callable[[], Detecting],
+    instances: Instances,
+    bucket: int,
+    blobs: list[bytes],
+) -> Found:
+    """One bucket's step: with these rows for it, in blobs, what it remembers is brought up to the watermarks.
+
+    ``former`` are the policies that were at work before.
+    """
     store, end = StateStore(share.checkpoint, bucket), name_of(share.end)
+    begin = name_of(share.begin)
     hand = _in_hand.pop((str(share.checkpoint), bucket), None)
-    if hand is None or hand.at != share.begin:
-        hand = _recalled(share, detecting, instances, bucket, store)
+    if hand is None or hand.at != begin:
+        hand = _recalled(begin, former() if share.begin.version else detecting, instances, bucket, share.buckets, store)
     kept = {name: state for name, state in hand.states.items() if name in share.kept}
     found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
     steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
     if share.anew or steps > _MOST_STEPS or size > _MOST_BYTES:
         saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
-        store.save_whole(end, saved, share.begin)
+        store.save_whole(end, saved, begin)
         steps = size = 0
     else:
-        store.save_step(end, Taken(share.begin, blobs, dict(share.watermarks)))
+        store.save_step(end, Taken(begin, blobs, dict(share.watermarks)))
     _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
 
 
-def _recalled(share: Share, detecting: Detecting, instances: Instances, bucket: int, store: StateStore) -> _InHand:
-    """What was remembered where the batch begins, worked out from what is stored."""
-    stored, steps = store.load(share.begin)
+def _recalled(
+    begin: str, detecting: Detecting, instances: Instances, bucket: int, buckets: int, store: StateStore
+) -> _InHand:
+    """What was remembered where a batch begins, worked out from what is stored, by those who were at work then."""
+    stored, steps = store.load(begin)
     loaded = {
-        name: detecting.kernel(name, bucket, share.buckets).load(stored[name])
-        for name in detecting.watches
-        if name in stored and name in share.kept
+        name: detecting.kernel(name, bucket, buckets).load(stored[name]) for name in detecting.watches if name in stored
     }
     states: Mapping[str, State] = {name: state for name, state in loaded.items() if state is not None}
     for step in steps:
-        _, states = _step(detecting, states, step.blobs, step.watermarks, instances, bucket, share.buckets)
-    return _InHand(share.begin, states, len(steps), sum(len(blob) for step in steps for blob in step.blobs))
+        _, states = _step(detecting, states, step.blobs, step.watermarks, instances, bucket, buckets)
+    return _InHand(begin, states, len(steps), sum(len(blob) for step in steps for blob in step.blobs))
 
 
 def _step(

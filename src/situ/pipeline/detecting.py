@@ -51,7 +51,7 @@ from situ.interpretation.model import ROOT
 from situ.pipeline.detect import Found, Share, detecting_in
 from situ.pipeline.detect_source import SCHEMA, DetectSource
 from situ.pipeline.enrich import DRIVER, Noticed
-from situ.pipeline.kept import ProgressStore, name_of
+from situ.pipeline.kept import ProgressStore
 from situ.pipeline.looking_up import DETECT, known_instances
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import load_plan
@@ -201,11 +201,10 @@ class SparkDetection:
         share = Share(
             address=self._address,
             checkpoint=self._checkpoint,
-            begin=name_of(start or Offset()),
+            begin=start or Offset(),
             end=end,
             watermarks=watermarks,
             kept=kept,
-            anew=start is None or start.version != end.version,
             buckets=self._buckets,
         )
         if end.partitions > 1:

@@ -1,0 +1,75 @@
+"""A generated case through the stages of detection as Spark's tasks run them: enriched, cut into buckets, worked."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from situ.bus.address import Address
+from situ.deployment.detecting import Detecting
+from situ.pipeline import detect
+from situ.pipeline.detect import Share, work
+from situ.pipeline.offsets import Offset
+from situ.settings.model import Defaults
+from situ.situation.detection import Detection, in_order
+from situ.situation.kernel.reporting import Detected, detections_of
+from situ.situation.known import Knowledge
+from situ.situation.observe import observed
+from situ.situation.rows import to_blob
+from situ.sources.model import Push
+from situ.types.table import Types
+from tests.situations import Case, batches
+
+
+def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detection]:
+    """What the buckets of a case find; workers forget what they have in hand now and then."""
+    dice = random.Random(case.seed)
+    detecting = Detecting([case.policy], case.ontology, pushes(case), {}, Types(types={}), Defaults())
+    knowledge = Knowledge(case.ontology)
+    knowledge.take(case.instances)
+    begin, found = Offset(), list[Detection]()
+    for number, batch in enumerate(batches(case, dice), 1):
+        end = Offset(seq=number, version=1, clock=number)
+        rows = detecting.enrichment.run(observed(batch.observations, detecting.enrichment), knowledge).rows
+        share = Share(
+            address=Address(servers=("nowhere",), zone="main"),
+            checkpoint=folder,
+            begin=begin,
+            end=end,
+            watermarks={case.policy.name: batch.watermark},
+            kept=frozenset([case.policy.name]) if number > 1 else frozenset(),
+            buckets=buckets,
+        )
+        for bucket, part in enumerate(detecting.parts(rows, buckets)):
+            if dice.random() < 0.4:
+                detect._in_hand.clear()  # another process has this bucket now
+            blobs = [to_blob(part)] if part else []
+            for _ in range(1 if dice.random() < 0.8 else 2):  # a batch may be repeated
+                answer = work(share, detecting, lambda: detecting, case.instances, bucket, blobs)
+            found += _detections(case.policy.name, answer.detections.get(case.policy.name))
+        begin = end
+    return in_order(found)
+
+
+def pushes(case: Case) -> dict[str, Push]:
+    """The push sources of a case, as far as its observations say something of them."""
+    return {
+        each.push: Push(
+            name=each.push,
+            event="Said",
+            concept=each.concept,
+            id=("id",),
+            attribute=each.attribute,
+            value=("value",),
+            keep=timedelta(microseconds=case.keep.get(each.push, 0)),
+        )
+        for each in case.observations
+    }
+
+
+def _detections(policy: str, stream: bytes | None) -> list[Detection]:
+    batches = pa.ipc.open_stream(stream) if stream is not None else ()
+    return [each for batch in batches for each in detections_of(policy, Detected(batch))]

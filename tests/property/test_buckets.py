@@ -1,0 +1,30 @@
+"""Generated policies and traces, as tasks of Spark work them: what is found is what policies mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from situ.situation.reference import detect
+from tests.buckets import found_in_buckets
+from tests.situations import generate
+
+
+def hold_equal(seeds: range, folder: Path) -> None:
+    some = 0
+    for seed in seeds:
+        case = generate(seed)
+        expected = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
+        assert found_in_buckets(case, folder / str(seed)) == expected, (seed, case.text)
+        some += bool(expected)
+    assert some > len(seeds) / 4
+
+
+def test_buckets_find_what_policies_mean(tmp_path: Path) -> None:
+    hold_equal(range(5000, 5120), tmp_path)
+
+
+@pytest.mark.soak
+def test_buckets_find_what_policies_mean_at_length(tmp_path: Path) -> None:
+    hold_equal(range(20_000, 30_000), tmp_path)
