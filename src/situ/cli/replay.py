@@ -97,12 +97,13 @@ def replay(
     from situ.cli.moments import read_moment
     from situ.cli.opened import open_project
     from situ.cli.progress import progress
-    from situ.cli.replayed_policies import replay_detection
 
     output = begin(context, json=as_json, quiet=quiet)
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
     opened = open_project(project)
     if policies:
+        from situ.cli.replayed_policies import replay_detection
+
         _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
         return replay_detection(output, opened, policies, first, last, verbose=verbose)
     kind = engine or opened.deployment.settings.engine
