@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from situ.errors import SituError
@@ -25,6 +28,7 @@ from tests.zone import Zone, event, zone
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = str(Path(__file__).parents[2])
 SITU = "defaults: {lateness: 100 ms, idle: 1 s}\n"
 MORE = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
 QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
@@ -159,3 +163,37 @@ def test_what_is_found_in_parallel_is_what_policies_mean(spark: SparkSession, tm
         rows = {row.id for row in at.root() if row.type.startswith("situ.situation")}
     assert rows == {each.id for each in expected}
     assert any(batch.offset.partitions > 1 for batch in detected)
+
+
+def judge(seeds: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a worker of Spark: of each case, whether its buckets find what its policy means, and how much that is."""
+    sys.path.insert(0, ROOT)
+    from situ.situation.reference import detect
+    from tests.buckets import found_in_buckets
+    from tests.situations import generate
+
+    for batch in seeds:
+        with TemporaryDirectory() as folder:
+            for seed in batch.column(0).to_pylist():
+                case = generate(seed)
+                expected = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
+                same = found_in_buckets(case, Path(folder) / str(seed)) == expected
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([seed]), pa.array([same]), pa.array([len(expected)])], names=["seed", "same", "count"]
+                )
+
+
+def judged(spark: SparkSession, first: int, last: int) -> None:
+    cases = spark.range(first, last, 1, 2).mapInArrow(judge, "seed long, same boolean, count long").collect()
+    assert len(cases) == last - first
+    assert [row.seed for row in cases if not row.same] == []
+    assert sum(row["count"] > 0 for row in cases) > (last - first) / 4
+
+
+def test_workers_find_what_generated_policies_mean(spark: SparkSession) -> None:
+    judged(spark, 6000, 6200)
+
+
+@pytest.mark.soak
+def test_workers_find_what_generated_policies_mean_at_length(spark: SparkSession) -> None:
+    judged(spark, 30_000, 40_000)
