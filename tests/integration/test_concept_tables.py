@@ -19,7 +19,8 @@ from situ.situation.check_policy import check_policy
 from situ.situation.cover import needed_of
 from situ.situation.parse import parse_policy
 from situ.situation.policy import Policy
-from situ.tables import TablesInUse, open_tables
+from situ.tables.cache import open_tables
+from situ.tables.in_use import TablesInUse
 from tests.domains import UNACCOMPANIED_GUEST
 from tests.project_files import MINIMAL, write
 

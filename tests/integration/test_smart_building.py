@@ -16,7 +16,7 @@ from situ.event.instants import microseconds
 from situ.event.lines import encode_rows
 from situ.event.row import Bad, Origin, Row
 from situ.project.check import check_folder
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 from situ.testing.building import example_building, example_folder, simulate
 from situ.testing.building.sensing import CAMERA_ERROR_ANGLE, CAMERA_ERROR_DISTANCE, METRES_PER_FOOT, READER_ERROR
 from situ.testing.building.simulation import START

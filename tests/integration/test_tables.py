@@ -22,7 +22,9 @@ from situ.documents import parse_yaml
 from situ.errors import Problems, SituError
 from situ.project.check import check_folder
 from situ.sources import Source, load_sources
-from situ.tables import Reading, Tables, TablesInUse, open_tables
+from situ.tables.cache import Tables, open_tables
+from situ.tables.in_use import TablesInUse
+from situ.tables.reading import Reading
 from situ.types.load import load_types
 from tests.project_files import MINIMAL, write
 

@@ -11,8 +11,8 @@ import pytest
 from situ.documents import parse_yaml
 from situ.errors import Problems, SituError
 from situ.sources import Source, load_sources
-from situ.tables import Reading
 from situ.tables import elements as elements_module
+from situ.tables.reading import Reading
 from situ.types.load import load_types
 from tests.project_files import write
 

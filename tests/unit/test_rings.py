@@ -168,3 +168,10 @@ def test_importing_situ_does_not_load_spark(module: str) -> None:
     program = f"import sys, {module}; print(*sorted({{'pyspark', 'py4j', 'pandas'}} & sys.modules.keys()))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (answer.returncode, answer.stdout.strip(), answer.stderr) == (0, "", "")
+
+
+def test_workers_of_spark_load_no_databases() -> None:
+    """Each of them would, before its first batch."""
+    program = "import sys, situ.pipeline.cutting, situ.pipeline.detect; print(*({'sqlalchemy', 'alembic'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""

@@ -30,7 +30,7 @@ from situ.situation.observe import kept, observe
 from situ.situation.occurrences import Bindings, Happened
 from situ.situation.policy import Policy, Then
 from situ.situation.syntax import Consumption
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 from situ.types.event_data import EventData
 
 SITUATION = "situ.situation."

@@ -15,7 +15,7 @@ from situ.deployment.rows import Rows, keyed
 from situ.interpretation.rows import Find
 from situ.interpretation.transformation import Transformation
 from situ.sources import Source
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 
 
 class LookedUp:

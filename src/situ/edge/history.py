@@ -25,7 +25,7 @@ from situ.overlay.messages import History, HistoryAck
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
 from situ.subscription.model import Subscription
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_EVENTS = 2000

@@ -18,7 +18,7 @@ from situ.errors import SituError
 from situ.registry.engines import report_troubles
 from situ.sources import Table
 from situ.sources.table import Keyed
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 
 _log = logging.getLogger("situ.edge")
 _EVERY = 1.0

@@ -40,7 +40,7 @@ from situ.host.logs import LOGS
 from situ.settings import Settings
 from situ.sources import Table
 from situ.subscription.model import Subscription
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 
 Progress = Callable[[str, int, int], None]
 

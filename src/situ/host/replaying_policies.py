@@ -32,7 +32,7 @@ from situ.situation.detection import Cause, Instances
 from situ.situation.known import Knowledge
 from situ.situation.lifecycle import Situation, Stage, Transition
 from situ.situation.policy import Policy
-from situ.tables import TablesInUse
+from situ.tables.in_use import TablesInUse
 
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST, _SHORTEST = 1_000_000, 50_000

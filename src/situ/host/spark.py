@@ -145,7 +145,7 @@ class HostedSpark:
         """Open the session; gives what makes an engine in it."""
         try:
             from situ.pipeline.engine import QUERY, SparkEngine
-            from situ.pipeline.looking_up import check_tables
+            from situ.pipeline.planned_tables import check_tables
             from situ.pipeline.recovery import check_checkpoint
             from situ.pipeline.session import LOST, open_session
         except ModuleNotFoundError as error:

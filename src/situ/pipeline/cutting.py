@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -22,11 +23,14 @@ from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
 from situ.pipeline.dispatch import Dispatch, dispatched
-from situ.pipeline.looking_up import PlannedTables, former, use_tables
+from situ.pipeline.looking_up import former, use_tables
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.remembering import Remembering
 from situ.pipeline.source_options import SMALL, SourceOptions
+
+if TYPE_CHECKING:
+    from situ.pipeline.planned_tables import PlannedTables
 
 _SAMPLES = 8
 _FEW = 64
@@ -94,6 +98,8 @@ class Batches:
         if not version:
             return version, {}
         if self._tables is None:
+            from situ.pipeline.planned_tables import PlannedTables  # only one process plans
+
             self._tables = PlannedTables(self._options.address, self._options.folder)
         return self._tables.plan(version, begin)
 

@@ -22,7 +22,7 @@ from situ.pipeline.source_options import SMALL, SourceOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from situ.pipeline.looking_up import PlannedTables
+    from situ.pipeline.planned_tables import PlannedTables
 
 TICK = 200_000
 """Microseconds between batches that only the clock brings."""
@@ -79,7 +79,8 @@ class DetectReader(DataSourceStreamReader):
         from situ.bus.blocking import shared_bus
         from situ.pipeline.cutting import fitting
         from situ.pipeline.kept import ProgressStore
-        from situ.pipeline.looking_up import DETECT, PlannedTables, for_detection
+        from situ.pipeline.looking_up import DETECT
+        from situ.pipeline.planned_tables import PlannedTables, for_detection
         from situ.pipeline.plans import current_version
 
         options, now = self._options, time.time_ns() // 1000

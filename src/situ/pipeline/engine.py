@@ -29,8 +29,8 @@ from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
 from situ.pipeline.detecting import DetectBatch, SparkDetection
 from situ.pipeline.dispatch import dispatching
-from situ.pipeline.looking_up import check_tables
 from situ.pipeline.offsets import Offset, read_offset
+from situ.pipeline.planned_tables import check_tables
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.remembering import Remembering
