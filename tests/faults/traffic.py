@@ -1,7 +1,7 @@
 """Clients under load: programs that publish numbered events or write down what they get, and what each should get.
 
 An event is a function of its publisher and its number, so that what every subscriber must have can be worked out
-without asking anybody. Run as a module: ``publish`` and ``record`` with the folder of the project.
+without asking anybody. Run as a module: ``publish``, ``pour`` and ``record`` with the folder of the project.
 """
 
 from __future__ import annotations
@@ -85,6 +85,20 @@ async def publish(folder: str, client: str, count: int, rate: float, output: str
         assert await node.flush(PATIENCE), "everything published is stored in the end"
         status = await node.status()
         Path(output).write_text(json.dumps({"stored": status.stored, "reconnects": status.reconnects}))
+
+
+async def pour(folder: str, client: str, events: str, rate: float, output: str) -> None:
+    """Publish the events of a file, a line each, at most ``rate`` a second; their number when all are stored."""
+    async with situ.connect(folder, client=client, timeout=PATIENCE, queue_timeout=PATIENCE) as node:
+        Path(output).touch()
+        began = time.monotonic()
+        lines = Path(events).read_text().splitlines()
+        for number, line in enumerate(lines):
+            await asyncio.sleep(max(began + number / rate - time.monotonic(), 0))
+            about = json.loads(line)
+            await node.publish_event(about.pop("type"), about.pop("data"), **about)
+        assert await node.flush(PATIENCE), "everything published is stored in the end"
+        Path(output).write_text(str(len(lines)))
 
 
 async def record(folder: str, client: str, types: str, where: str, output: str) -> None:
@@ -256,6 +270,9 @@ def main() -> None:
     if name == "publish":
         folder, client, count, rate, output = arguments
         asyncio.run(publish(folder, client, int(count), float(rate), output))
+    elif name == "pour":
+        folder, client, events, rate, output = arguments
+        asyncio.run(pour(folder, client, events, float(rate), output))
     else:
         asyncio.run(record(*arguments))
 

@@ -21,14 +21,16 @@ from situ.bus.packing import pack_late
 from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
-from situ.deployment.plan import Plan
+from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import Step, step
 from situ.deployment.tally import Tally, Watched
 from situ.edge.remembered import Done, Record, Remembered
+from situ.errors import SituError
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import PLACES, position, split_lines
 from situ.event.row import Row
+from situ.registry.snapshots import fetch_deployment
 from situ.situation.detection import Instances
 from situ.situation.kernel.state import State
 from situ.situation.known import Knowledge
@@ -41,6 +43,7 @@ _SAVE_EVERY = 5.0
 _PAUSE = 0.002
 """Seconds for which what comes is gathered while steps follow each other closely."""
 _RECENT = 4096
+"""Messages of the log that are known to be taken, of the last ones."""
 
 Publish = Callable[[Published], Awaitable[None]]
 """Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns."""
@@ -69,7 +72,9 @@ class EdgeDetection:
         self._progress = Progress()
         self._states: Mapping[str, State] = {}
         self._due = False
-        self._since: list[int] = []
+        self._since: list[tuple[int, tuple[int, ...]]] = []
+        """The steps of which nothing is written down yet: when, and with which messages."""
+        self._in_hand = False
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._reached = 0
         self._saved = 0.0
@@ -93,11 +98,12 @@ class EdgeDetection:
     async def start(self, plan: Plan, publish: Publish) -> None:
         """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
         record = await asyncio.to_thread(self._remembered.load)
-        self._use(plan)
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
+            self._use(plan)
             self._progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
-            self._reached = last
+            # What was there before is nothing that policies have to judge, also after a crash.
+            self._take_note(range(max(last + 1 - _RECENT, 1), last + 1))
         else:
             await self._recover(record, plan, last, publish)
         await asyncio.to_thread(self._save)
@@ -107,28 +113,43 @@ class EdgeDetection:
         self._knowledge = Knowledge(plan.detecting.ontology)
 
     async def _recover(self, record: Record, plan: Plan, last: int, publish: Publish) -> None:
-        detecting = plan.detecting
+        self._use(await self._plan_of(record.version, plan))
+        detecting = self._detecting
         same = {name for name, each in record.progress.policies.items() if self._is_same(name, each.digest)}
         loaded = {name: detecting.kernel(name).load(record.states[name]) for name in same if name in record.states}
         self._states = {name: state for name, state in loaded.items() if state is not None}
         self._progress, told = record.progress.adopted(detecting, None)
-        self._reached, self._recent = record.reached, deque(sorted(record.recent), maxlen=_RECENT)
+        self._take_note(sorted(record.recent))
+        self._reached = record.reached
         left = await self._left(plan, record, last)
         for done in record.since:
-            taken = [left.pop(seq) for seq in done.messages if seq in left]
-            again = await asyncio.to_thread(self._step, taken, done.clock)
-            self._states = again.states
-            self._progress, told = done.progress.adopted(detecting, None)
-            self._take_note(done.messages)
+            for clock, messages in done.steps:
+                taken = [left.pop(seq) for seq in messages if seq in left]
+                again = await asyncio.to_thread(self._step, taken, clock)
+                self._states, self._progress = again.states, again.progress
+                self._take_note(messages)
+            if self._plan is not plan and done.version != record.version:
+                self._switch(await self._plan_of(done.version, plan))
+            self._progress, told = done.progress.adopted(self._detecting, None)
             for name, first, count, body in done.published:
                 message = Published(
                     policy=name, incarnation=done.progress.incarnation, first=first, count=count, body=body.encode()
                 )
                 await publish(message)
-        await self._tell(told, (), publish)
+        await self._tell(told, publish)
+        if self._plan is not plan:
+            await self._change(plan, publish)
         self._queue.extend(left.values())
-        self._reached = max(self._reached, last)
         self._woken.set()
+
+    async def _plan_of(self, version: int, now: Plan) -> Plan:
+        """That of a version which was at work; the one of now if the bus has it no more."""
+        if version == now.version:
+            return now
+        try:
+            return await asyncio.to_thread(compile_plan, await fetch_deployment(self._bus, version), now)
+        except SituError:
+            return now
 
     def _is_same(self, name: str, digest: str) -> bool:
         watch = self._detecting.watches.get(name)
@@ -137,7 +158,8 @@ class EdgeDetection:
     async def _left(self, plan: Plan, record: Record, last: int) -> dict[int, _Taken]:
         """Messages of the log that were not taken by the record, as far as policies may want them."""
         found: dict[int, _Taken] = {}
-        async for stored in self._bus.read(Names(plan.zone).root_stream, max(record.reached + 1 - _RECENT, 1), last):
+        first = max(record.reached + 1 - _RECENT // 2, 1)
+        async for stored in self._bus.read(Names(plan.zone).root_stream, first, last):
             if stored.seq > record.reached or stored.seq not in record.recent:
                 lines = split_lines(in_terms_of_now(stored, plan.interpretation).body)
                 rows = [decode_line(line, pos=position(stored.seq, place)) for place, line in enumerate(lines)]
@@ -156,7 +178,10 @@ class EdgeDetection:
         """A message of the root log that is routed."""
         listened = plan.detecting.observing.types
         if plan is self._plan and not any(row.type in listened for row in rows):
-            self._reached = max(self._reached, seq)
+            if self._queue or self._in_hand:
+                self._queue.append(_Taken(seq, (), plan))  # noted in its turn: what is before it is not taken yet
+            else:
+                self._take_note((seq,))
             return
         self._queue.append(_Taken(seq, rows, plan))
         self._woken.set()
@@ -180,16 +205,30 @@ class EdgeDetection:
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
+        self._in_hand = True
+        try:
+            await self._work(publish)
+        finally:
+            self._in_hand = False
+
+    async def _work(self, publish: Publish) -> None:
         while True:
             taken = self._same_plan()
             if taken and taken[0].plan is not self._plan:
                 await self._change(taken[0].plan, publish)
-            found = await asyncio.to_thread(self._step, taken, _now())
+            clock, messages = _now(), tuple(each.seq for each in taken if each.seq)
+            found = await asyncio.to_thread(self._step, taken, clock)
             self._states, self._due, self._changed = found.states, found.due, True
             self._progress = found.progress
             self._count(found)
             await self._keep_late(found.late, taken)
-            await self._tell(found.told, tuple(each.seq for each in taken), publish)
+            self._take_note(messages)
+            if not messages and self._since and not self._since[-1][1]:
+                self._since.pop()  # the clock went on, and then went on further
+            self._since.append((clock, messages))
+            await self._tell(found.told, publish)
+            while self._queue and self._queue[0].plan is self._plan and not self._queue[0].rows:
+                self._take_note((self._queue.popleft().seq,))
             if not self._queue:
                 return
 
@@ -202,12 +241,17 @@ class EdgeDetection:
     async def _change(self, plan: Plan, publish: Publish) -> None:
         """Policies that are new begin, those that are gone or altered end what they have open."""
         former = self._detecting
+        told = self._switch(plan)
+        await self._tell(told, publish, former=former)
+        await asyncio.to_thread(self._save)
+
+    def _switch(self, plan: Plan) -> list[Transition]:
+        former = self._detecting
         self._use(plan)
         self._progress, told = self._progress.adopted(plan.detecting, former)
         kept = {name for name, watch in plan.detecting.watches.items() if _same(watch, former.watches.get(name))}
         self._states = {name: state for name, state in self._states.items() if name in kept}
-        await self._tell(told, (), publish, former=former)
-        await asyncio.to_thread(self._save)
+        return told
 
     def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
         assert self._knowledge is not None
@@ -242,14 +286,11 @@ class EdgeDetection:
     async def _tell(
         self,
         told: Sequence[Transition],
-        messages: Sequence[int],
         publish: Publish,
         *,
         former: Detecting | None = None,
     ) -> None:
         """Publish what happened, written down before."""
-        self._take_note(messages)
-        self._since += messages
         if not told:
             return
         assert self._plan is not None
@@ -257,8 +298,7 @@ class EdgeDetection:
         instances = self._instances()
         self._progress, published = messages_of(told, self._detecting, former, self._progress, causes, instances)
         done = Done(
-            messages=tuple(self._since),
-            clock=_now(),
+            steps=tuple(self._since),
             version=self._plan.version,
             progress=self._progress,
             published=tuple((each.policy, each.first, each.count, each.body.decode()) for each in published),
@@ -285,7 +325,7 @@ class EdgeDetection:
         return found
 
     def _take_note(self, messages: Sequence[int]) -> None:
-        self._recent.extend(seq for seq in messages if seq)
+        self._recent.extend(messages)
         self._reached = max(self._reached, *messages, 0)
 
     def _save(self) -> None:

@@ -27,7 +27,7 @@ from situ.edge.ending import end
 from situ.edge.interpret import interpret
 from situ.edge.looking_up import EdgeTables
 from situ.edge.root_log import dead_letters, place, root_message
-from situ.edge.stamp import stamp
+from situ.edge.stamp import sort_out, stamp
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_rows
 from situ.event.message import EventKey, Message, message_id, split_lines
@@ -177,17 +177,21 @@ class EdgeEngine:
 
     # ── taking messages ──
 
-    async def take(self, key: EventKey, count: int, body: bytes, received: int) -> asyncio.Future[tuple[Dead, ...]]:
+    async def take(
+        self, key: EventKey, count: int, body: bytes, received: int, *, own: bool = False
+    ) -> asyncio.Future[tuple[Dead, ...]]:
         """Take a message in; the future is done when it is stored, with those of its events that are dead letters.
 
-        Messages of a client are stored in the order of these calls.
+        Messages of a client are stored in the order of these calls. What detection here says is ``own``: nobody asks
+        whether it may, since policies that are gone tell what becomes of what they have open.
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
         rows = decode(body, key, received, plan)
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
-        good, bad = stamp(interpret(rows, plan), plan)
+        worded = interpret(rows, plan)
+        good, bad = sort_out(worded) if own else stamp(worded, plan)
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
         messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
@@ -253,7 +257,7 @@ class EdgeEngine:
         """Take a message of a policy in; it is in the log when this returns."""
         while True:
             try:
-                stored = await self.take(message.key, message.count, message.body, time.time_ns() // 1000)
+                stored = await self.take(message.key, message.count, message.body, time.time_ns() // 1000, own=True)
                 for dead in await stored:
                     _log.error("an event of the policy %s is a dead letter: %s", message.policy, dead.message)
                 return

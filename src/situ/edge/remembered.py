@@ -19,24 +19,24 @@ from typing import Any
 from situ.deployment.progress import Progress
 
 _log = logging.getLogger("situ.edge")
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A step that was taken: with which messages of the log, at which time, by which version; what came of it."""
+    """Steps that were taken, and what came of the last of them."""
 
-    messages: tuple[int, ...]
-    clock: int
+    steps: tuple[tuple[int, tuple[int, ...]], ...]
+    """When each was, and with which messages of the log: taken again like that they come to the same."""
     version: int
+    """Of the deployment that the next one is taken by."""
     progress: Progress
     published: tuple[tuple[str, int, int, str], ...] = ()
     """Messages of policies: name, number of the first event, count, body."""
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "messages": list(self.messages),
-            "clock": self.clock,
+            "steps": [[clock, list(messages)] for clock, messages in self.steps],
             "version": self.version,
             "progress": self.progress.as_json(),
             "published": [list(each) for each in self.published],
@@ -45,8 +45,7 @@ class Done:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Done:
         return cls(
-            messages=tuple(stored["messages"]),
-            clock=stored["clock"],
+            steps=tuple((clock, tuple(messages)) for clock, messages in stored["steps"]),
             version=stored["version"],
             progress=Progress.from_json(stored["progress"]),
             published=tuple((name, first, count, body) for name, first, count, body in stored["published"]),
@@ -71,23 +70,24 @@ class Remembered:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._number = 0
         self._journal: int | None = None
 
     def load(self) -> Record | None:
         """What a process before this one left; None if there was none, or it cannot be read, which is said."""
         if self._folder is None or not self._folder.is_dir():
             return None
-        numbers = sorted(int(each.name) for each in self._folder.iterdir() if each.name.isdigit())
-        for number in reversed(numbers):
+        for number in sorted(self._numbers(), reverse=True):
             try:
                 record = self._read(self._folder / str(number))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 _log.warning("%s cannot be read: %s", self._folder / str(number), error)
                 continue
-            self._number = number
             return record
         return None
+
+    def _numbers(self) -> list[int]:
+        assert self._folder is not None
+        return [int(each.name) for each in self._folder.iterdir() if each.name.isdigit()]
 
     def _read(self, folder: Path) -> Record:
         about = json.loads((folder / "record.json").read_text(encoding="utf-8"))
@@ -110,10 +110,12 @@ class Remembered:
         if self._folder is None:
             return
         self.close()
-        number = self._number + 1
+        self._folder.mkdir(parents=True, exist_ok=True)
+        former = self._numbers()
+        number = max(former, default=0) + 1
         beside = self._folder / f".{number}"
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
+        beside.mkdir()
         states = {name: f"{place}.state" for place, name in enumerate(sorted(record.states))}
         for name, file in states.items():
             (beside / file).write_bytes(record.states[name])
@@ -128,8 +130,8 @@ class Remembered:
         (beside / "record.json").write_text(json.dumps(about), encoding="utf-8")
         beside.replace(self._folder / str(number))
         self._journal = os.open(self._folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        former, self._number = self._number, number
-        shutil.rmtree(self._folder / str(former), ignore_errors=True)
+        for old in former:
+            shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
     def note(self, done: Done) -> None:
         """Write a step down. It is there for the next process when this returns, whatever becomes of this one."""

@@ -10,9 +10,14 @@ from situ.event.row import Bad, Row
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> tuple[list[Row], list[Bad]]:
     """The rows that go on, and those that do not."""
+    return sort_out(plan.stamp.each(rows))
+
+
+def sort_out(rows: Iterable[Row | Bad]) -> tuple[list[Row], list[Bad]]:
+    """The events, and what is none."""
     good: list[Row] = []
     bad: list[Bad] = []
-    for row in plan.stamp.each(rows):
+    for row in rows:
         if isinstance(row, Row):
             good.append(row)
         else:
