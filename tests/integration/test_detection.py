@@ -12,6 +12,8 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
+from situ.registry.snapshots import publish_deployment
+from situ.registry.written import policy_document
 from tests.edge_zone import edge_zone, eventually, nothing_more, take
 from tests.guarded import FILES
 
@@ -127,5 +129,35 @@ def test_what_comes_too_late_is_kept_apart(tmp_path: Path) -> None:
             (late,) = await zone.messages(zone.names.late_stream)
             assert late.headers["Situ-Policies"] == "unaccompanied-guest"
             await nothing_more(events)
+
+    asyncio.run(run())
+
+
+def test_what_a_policy_left_open_is_closed_though_it_went_while_no_process_was_there(tmp_path: Path) -> None:
+    text = (
+        QUICK["policies/unaccompanied-guest.dpl"]
+        .replace("unaccompanied-guest", "added")
+        .replace("1 s", "1 s\nhold 1 h")
+    )
+
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            added = zone.registry.add("policy", "added", policy_document("added", text, "added.dpl"), who="test")
+            await publish_deployment(zone.bus, added.deployment)
+            await eventually(lambda: zone.engine is not None and "added" in zone.engine._detection._detecting.watches)
+            events = desk.events(DURABLE, durable="added", where="policy = 'added'")
+            await see(reader, "g1", 5)
+            (opened,) = await take(events, 1)
+            await zone.crash()
+            removed = zone.registry.remove("policy", "added", who="test")
+            await publish_deployment(zone.bus, removed.deployment)
+            await zone.start()
+            (closed,) = await take(events, 1)
+            assert told(closed) == ("closed", GUEST)
+            assert (closed.data["situation"], closed.data["reason"]) == (opened.data["situation"], "policy removed")
 
     asyncio.run(run())
