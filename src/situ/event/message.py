@@ -24,6 +24,7 @@ DEPLOYMENT = "Situ-Deployment"  # the version that has the context, if that is n
 RECEIVED = "Situ-Received"
 GENERATION = "Situ-Root"  # of the root log: how many roots there were with this one, if any was replaced
 POLICIES = "Situ-Policies"  # of a late event: those that it came too late for
+OWN = "Situ-Own"  # of what detection wrote in the name of a policy; no router lets a client say so
 REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent
 ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent
 

@@ -9,9 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
-from situ.event.message import CLIENT, CONTEXT, DEPLOYMENT, KEY, RECEIVED, EventKey, Stored, position, split_lines
+from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    DEPLOYMENT,
+    KEY,
+    OWN,
+    RECEIVED,
+    EventKey,
+    Stored,
+    position,
+    split_lines,
+)
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.carry import Highest
+from situ.subscription import stamp
 from situ.subscription.model import ROOT
 
 Former = Callable[[int], Interpretation | None]
@@ -39,6 +51,8 @@ def decode(
 
 
 def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Former, bare: bool) -> list[Row | Bad]:
+    if OWN in message.headers:
+        return _own(now.decode(message.body, origin, bare=bare))
     then = None if now.knows(origin.context) else former(int(message.headers.get(DEPLOYMENT, "0")))
     if then is None or not then.knows(origin.context):
         return now.decode(message.body, origin, bare=bare)
@@ -46,6 +60,13 @@ def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Fo
     for row in rows:
         if isinstance(row, Row):
             row.context, row.value = ROOT, None
+    return rows
+
+
+def _own(rows: list[Row | Bad]) -> list[Row | Bad]:
+    for row in rows:
+        if isinstance(row, Row):
+            row.ad = stamp.OWN
     return rows
 
 

@@ -39,6 +39,7 @@ from situ.event.message import (
     COUNT,
     ID,
     KEY,
+    OWN,
     PLACES,
     RECEIVED,
     Message,
@@ -281,7 +282,7 @@ class SparkDetection:
         rows = _events_at(bus, names, sorted({*positions_of(told), *late}), plan)
         instances = known_instances(plan, self._address, end.tables)
         progress, published = messages_of(told, plan.detecting, former, progress, rows, instances)
-        stores = [bus.store(_raw(names, each, end.clock)) for each in published]
+        stores = [bus.store(raw_message(names, each, end.clock)) for each in published]
         for pos, policies in late.items():
             if (row := rows.get(pos)) is not None:
                 stores.append(bus.store(pack_late(names, row, encode_row(row), policies)))
@@ -306,7 +307,7 @@ def _detections(policy: str, found: Iterable[Found]) -> list[Detection]:
     return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
 
 
-def _raw(names: Names, message: Published, received: int) -> Message:
+def raw_message(names: Names, message: Published, received: int) -> Message:
     """A message of a policy, as the router puts those of other clients into the log of what came in."""
     headers = {
         CLIENT: message.policy,
@@ -315,6 +316,7 @@ def _raw(names: Names, message: Published, received: int) -> Message:
         KEY: str(message.key),
         COUNT: str(message.count),
         ID: message_id(message.key, message.count),
+        OWN: message.policy,
     }
     return Message(subject=names.raw(ROUTER, shard_of(message.policy)), headers=headers, body=message.body)
 

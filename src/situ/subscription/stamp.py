@@ -20,6 +20,14 @@ from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 
 STAGE = "stamp"
+
+
+class _Own(str):
+    """Like no advertisement to everybody else."""
+
+
+OWN = _Own()
+"""Stands in a row for the advertisement of what detection published: policies that are gone tell what they close."""
 _MOST_REMEMBERED = 100_000
 _MOST_NAMED = 5
 
@@ -49,6 +57,10 @@ class Stamp:
         found: str | Problem = ""
         for row in rows:
             if type(row) is not Row:
+                stamped.append(row)
+                continue
+            if row.ad is OWN:
+                row.ad = ""
                 stamped.append(row)
                 continue
             # Rows of a message are mostly alike.
