@@ -240,7 +240,7 @@ def test_spark_tells_each_situation_once_though_it_is_killed(tmp_path: Path) -> 
 @pytest.mark.parametrize("engine", ["edge", "spark"])
 def test_each_situation_is_told_once_though_the_run_is_killed_ten_times(tmp_path: Path, engine: str) -> None:
     with deployed(tmp_path / "guarded", engine=engine, situ=PATIENT, files=GUARDED) as at:
-        flow(at, kills=10, count=6000, rate=60, seed=int(time.time()), between=6)
+        flow(at, kills=10, count=6000, rate=60, seed=11, between=6)
         assert at.stop() == 0
 
 
@@ -315,8 +315,9 @@ def come_and_go(at: Deployed) -> None:
     assert {present.closed[id] for id in present.under("P")} == {"policy removed"}
 
 
-def test_policies_come_and_go_at_the_edge_and_others_miss_and_repeat_nothing(tmp_path: Path) -> None:
-    with deployed(tmp_path / "guarded", engine="edge", situ=PATIENT, files=GUARDED) as at:
+@pytest.mark.parametrize("engine", ["edge", pytest.param("spark", marks=pytest.mark.soak)])
+def test_policies_come_and_go_and_others_miss_and_repeat_nothing(tmp_path: Path, engine: str) -> None:
+    with deployed(tmp_path / "guarded", engine=engine, situ=PATIENT, files=GUARDED) as at:
         flow_while_policies_change(at, count=1200, rate=100, seed=7)
         assert at.stop() == 0
 

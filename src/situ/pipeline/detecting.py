@@ -156,7 +156,9 @@ class SparkDetection:
         if file.exists():
             return int(file.read_text(encoding="utf-8"))
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(str(self._partitions), encoding="utf-8")
+        beside = file.with_name(".buckets")
+        beside.write_text(str(self._partitions), encoding="utf-8")
+        beside.replace(file)
         return self._partitions
 
     def wait(self, seconds: float | None = None) -> bool:

@@ -45,7 +45,8 @@ class ProgressStore:
         """``due``: time that goes by can bring more, though no event comes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(at)
-        beside = file.with_suffix(f".{os.getpid()}")
+        # One that a process left when it was killed counts for none of those that are kept.
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(json.dumps({**progress.as_json(), "due": due}), encoding="utf-8")
         beside.replace(file)
         for old in _oldest(self._folder):
