@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from situ.cli.told_situations import situations
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
+from situ.event.row import Row
 from situ.registry.snapshots import publish_deployment
 from situ.registry.written import policy_document
 from tests.edge_zone import edge_zone, eventually, nothing_more, take
@@ -159,5 +163,50 @@ def test_what_a_policy_left_open_is_closed_though_it_went_while_no_process_was_t
             (closed,) = await take(events, 1)
             assert told(closed) == ("closed", GUEST)
             assert (closed.data["situation"], closed.data["reason"]) == (opened.data["situation"], "policy removed")
+
+    asyncio.run(run())
+
+
+def test_steps_that_are_taken_again_decide_no_more_than_they_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            assert zone.engine is not None
+            detection, telling = zone.engine._detection, asyncio.Event()
+            causes = detection._causes
+
+            async def slowly(positions: Sequence[int]) -> dict[int, Row]:
+                await asyncio.sleep(1)  # the other guest is alone for long enough meanwhile
+                return await causes(positions)
+
+            async def stuck(published: object) -> None:
+                telling.set()
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(detection, "_causes", slowly)
+            events = desk.events(DURABLE, durable="situations")
+            working = zone.engine._tasks[-1]
+            working.cancel()
+            await asyncio.wait({working})
+            zone.engine._tasks[-1] = asyncio.create_task(detection.run(stuck))
+            await see(reader, "g1", 5)
+            await asyncio.sleep(0.4)
+            await see(reader, "g2", 5)
+            await telling.wait()
+            await zone.crash()  # what is to be told of one is written down, and the other is not decided
+            await zone.start()
+            found = [told(each) for each in await take(events, 4)]
+            assert sorted((stage, each["A"]) for stage, each in found) == [
+                ("closed", "g1"),
+                ("closed", "g2"),
+                ("opened", "g1"),
+                ("opened", "g2"),
+            ]
+            await nothing_more(events)
 
     asyncio.run(run())
