@@ -232,7 +232,7 @@ def test_the_edge_tells_each_situation_once_though_it_is_killed(tmp_path: Path) 
 
 def test_spark_tells_each_situation_once_though_it_is_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "guarded", engine="spark", situ=PATIENT, files=GUARDED) as at:
-        flow(at, kills=1, count=1500, rate=150, seed=6, between=6)
+        flow(at, kills=1, count=1500, rate=250, seed=6, between=4)
         assert at.stop() == 0
 
 
