@@ -151,6 +151,10 @@ def test_a_type_that_is_missing_from_a_broken_file(tmp_path: Path) -> None:
     assert found(check(tmp_path, files)) == ["clients/a.yaml:1:43 INT601", "types/a.yaml:2:1 P102"]
 
 
+def declarations(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.suffix in (".yaml", ".dpl")]
+
+
 # ── digest ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -163,7 +167,7 @@ def test_the_digest_does_not_depend_on_hash_seed_or_order_of_files(tmp_path: Pat
     digests = set()
     for seed, backwards in (("0", False), ("1", True), ("424242", False)):
         copy = tmp_path / seed
-        names = sorted((path.relative_to(source) for path in source.rglob("*.yaml")), reverse=backwards)
+        names = sorted((path.relative_to(source) for path in declarations(source)), reverse=backwards)
         for name in names:
             write(copy, {name.as_posix(): (source / name).read_bytes()})
         answer = subprocess.run(
@@ -181,7 +185,7 @@ def test_the_digest_does_not_depend_on_hash_seed_or_order_of_files(tmp_path: Pat
 
 def test_comments_and_blanks_do_not_change_the_digest(tmp_path: Path) -> None:
     source = example_folder()
-    for name in (path.relative_to(source).as_posix() for path in source.rglob("*.yaml")):
+    for name in (path.relative_to(source).as_posix() for path in declarations(source)):
         lines = (source / name).read_text().splitlines()
         text = "# new\n\n" + "".join(
             f"{line}\n" if line.endswith(("(", ",")) else f"{line}   # more\n\n" if line.strip() else "\n\n"
