@@ -13,13 +13,13 @@ from situ.event.lines import encode_rows
 from situ.event.message import join_lines
 from situ.event.row import Row
 from situ.expr.emit_python import compile_test
-from situ.situation.detection import Instances
-from situ.situation.enrich import Enrichment, Observed
-from situ.situation.known import Knowledge
-from situ.situation.leaves import Leaf
-from situ.situation.observe_columns import Observing
-from situ.situation.plan import PolicyPlan
-from situ.situation.policy import LEFT, RIGHT
+from situ.situation.enrichment.enrich import Enrichment, Observed
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.observe_columns import Observing
+from situ.situation.meaning.detection import Instances
+from situ.situation.policies.leaves import Leaf
+from situ.situation.policies.plan import PolicyPlan
+from situ.situation.policies.policy import LEFT, RIGHT
 from situ.sources.model import Push
 from situ.types.model import POINT, STRING, Attribute, Struct
 from situ.types.table import Types

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from situ.documents import parse_yaml
 from situ.errors import Problems
-from situ.situation.check_policy import check_policy
-from situ.situation.domain import Domain
-from situ.situation.leaves import Leaf
-from situ.situation.load_ontology import load_ontology
-from situ.situation.ontology import End
-from situ.situation.parse import parse_policy
-from situ.situation.plan import PolicyPlan, plan_policy
-from situ.situation.rows import BASE, row_schema
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.domain.ontology import End
+from situ.situation.enrichment.rows import BASE, row_schema
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.check_policy import check_policy
+from situ.situation.policies.leaves import Leaf
+from situ.situation.policies.plan import PolicyPlan, plan_policy
 from situ.types.table import Types
 
 SECOND = 1_000_000

@@ -20,11 +20,11 @@ import pyarrow.parquet
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.situation_events import SECOND, Building, domain, security_plan
+from situ.situation.enrichment.rows import concat, from_blob, to_blob
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.state import State
-from situ.situation.leaves import Leaf
-from situ.situation.plan import PolicyPlan, partition_rows
-from situ.situation.rows import concat, from_blob, to_blob
+from situ.situation.policies.leaves import Leaf
+from situ.situation.policies.plan import PolicyPlan, partition_rows
 
 if TYPE_CHECKING:
     import pandas as pd

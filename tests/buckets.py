@@ -14,11 +14,11 @@ from situ.pipeline import detect
 from situ.pipeline.detect import Share, work
 from situ.pipeline.offsets import Offset
 from situ.settings.model import Defaults
-from situ.situation.detection import Detection, in_order
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.observe import observed
+from situ.situation.enrichment.rows import to_blob
 from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.known import Knowledge
-from situ.situation.observe import observed
-from situ.situation.rows import to_blob
+from situ.situation.meaning.detection import Detection, in_order
 from situ.sources.model import Push
 from situ.types.table import Types
 from tests.situations import Case, batches

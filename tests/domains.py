@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from situ.documents import parse_yaml
 from situ.errors import Problem, Problems, SituError
 from situ.expr.definitions import load_functions
-from situ.situation.check_policy import check_policy
-from situ.situation.domain import Domain
-from situ.situation.load_ontology import load_ontology
-from situ.situation.ontology import End
-from situ.situation.parse import parse_policy
-from situ.situation.policy import Policy
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.domain.ontology import End
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.check_policy import check_policy
+from situ.situation.policies.policy import Policy
 from situ.types.load import load_types
 
 BUILDING = """

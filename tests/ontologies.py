@@ -7,8 +7,8 @@ from textwrap import dedent
 from situ.documents import parse_yaml
 from situ.errors import Problem, Problems
 from situ.expr.definitions import Functions, load_functions
-from situ.situation.load_ontology import load_ontology
-from situ.situation.ontology import Ontology
+from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.domain.ontology import Ontology
 from situ.types.table import Types
 from tests.types_files import types_of
 

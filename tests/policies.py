@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from situ.situation.syntax import (
+from situ.situation.language.syntax import (
     ActionText,
     AllOf,
     AnyOf,

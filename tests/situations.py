@@ -21,11 +21,25 @@ from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
 from situ.expr.scope import Scope, Variable
 from situ.expr.tree import Node
-from situ.situation.detection import Cause, Instances, Observation
-from situ.situation.leaves import Leaf, parts
-from situ.situation.ontology import Concept, Ontology
-from situ.situation.policy import IT, LEFT, RIGHT, Alias, Clause, Is, Kind, Literal, Policy, Reach, Relation, Side, Then
-from situ.situation.syntax import Consumption
+from situ.situation.domain.ontology import Concept, Ontology
+from situ.situation.language.syntax import Consumption
+from situ.situation.meaning.detection import Cause, Instances, Observation
+from situ.situation.policies.leaves import Leaf, parts
+from situ.situation.policies.policy import (
+    IT,
+    LEFT,
+    RIGHT,
+    Alias,
+    Clause,
+    Is,
+    Kind,
+    Literal,
+    Policy,
+    Reach,
+    Relation,
+    Side,
+    Then,
+)
 from situ.types.model import (
     BOOLEAN,
     BOX,

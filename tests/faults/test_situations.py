@@ -25,10 +25,10 @@ from situ.event.message import split_lines
 from situ.event.row import Row
 from situ.project.check import check_folder
 from situ.registry.written import policy_document
-from situ.situation import lifecycle
-from situ.situation.detection import Cause, Observation
-from situ.situation.lifecycle import Transition
-from situ.situation.reference import detect
+from situ.situation.meaning import lifecycle
+from situ.situation.meaning.detection import Cause, Observation
+from situ.situation.meaning.lifecycle import Transition
+from situ.situation.meaning.reference import detect
 from tests.edge_zone import edge_zone
 from tests.faults.deployed import Deployed, deployed, wait_for
 from tests.faults.traffic import Program

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["situ.situation"]):
     from situ.errors import Problem, SituError, render
-    from situ.situation.parse import parse_policy
-    from situ.situation.print import print_policy
-    from situ.situation.tidy import tidy_policy
+    from situ.situation.language.parse import parse_policy
+    from situ.situation.language.print import print_policy
+    from situ.situation.language.tidy import tidy_policy
 
 from tests.fuzz.harness import fuzz
 

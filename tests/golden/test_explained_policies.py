@@ -16,7 +16,7 @@ from situ.cli.output import Output
 from situ.cli.show_policy import show_policy
 from situ.deployment import Deployment
 from situ.errors import SituError
-from situ.situation.load_policies import Stopped
+from situ.situation.policies.load_policies import Stopped
 from tests import domains
 
 ROOT = Path(__file__).parents[2]

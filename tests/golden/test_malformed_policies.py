@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from situ.errors import SituError, render
-from situ.situation.parse import parse_policy
+from situ.situation.language.parse import parse_policy
 from tests.policies import SECURITY, policy
 
 CASES: dict[str, str] = {

@@ -25,8 +25,8 @@ from situ.host.asked import FAILED, WAITING, Asked, Request
 from situ.overlay.messages import Nack
 from situ.overlay.wire import decode_from_router
 from situ.registry.snapshots import publish_deployment
-from situ.situation.actions import VERB_OF
-from situ.situation.resolve_actions import steps_of
+from situ.situation.actions.action import VERB_OF
+from situ.situation.actions.resolve_actions import steps_of
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.guarded import FILES
 from tests.http_targets import Target, http_target

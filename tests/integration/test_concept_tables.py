@@ -15,10 +15,10 @@ from situ.deployment import Deployment
 from situ.deployment.instances import InstanceTables
 from situ.errors import Problems, SituError
 from situ.project.check import check_folder
-from situ.situation.check_policy import check_policy
-from situ.situation.cover import needed_of
-from situ.situation.parse import parse_policy
-from situ.situation.policy import Policy
+from situ.situation.domain.cover import needed_of
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.check_policy import check_policy
+from situ.situation.policies.policy import Policy
 from situ.tables.cache import open_tables
 from situ.tables.in_use import TablesInUse
 from tests.domains import UNACCOMPANIED_GUEST

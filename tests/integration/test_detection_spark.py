@@ -19,9 +19,9 @@ from situ.errors import SituError
 from situ.event.instants import print_instant
 from situ.pipeline.detecting import DetectBatch
 from situ.pipeline.engine import SparkEngine
-from situ.situation import lifecycle
-from situ.situation.detection import Cause, Observation
-from situ.situation.reference import detect
+from situ.situation.meaning import lifecycle
+from situ.situation.meaning.detection import Cause, Observation
+from situ.situation.meaning.reference import detect
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 
@@ -169,7 +169,7 @@ def test_what_is_found_in_parallel_is_what_policies_mean(spark: SparkSession, tm
 def judge(seeds: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker of Spark: of each case, whether its buckets find what its policy means, and how much that is."""
     sys.path.insert(0, ROOT)
-    from situ.situation.reference import detect
+    from situ.situation.meaning.reference import detect
     from tests.buckets import found_in_buckets
     from tests.situations import generate
 

@@ -13,9 +13,9 @@ from situ.cli.opened import Opened
 from situ.errors import SituError
 from situ.event.instants import microseconds
 from situ.registry.snapshots import fetch_deployment
-from situ.situation.policy import Is
-from situ.situation.tell_match import tell_detection, tell_miss
-from situ.situation.wording import literal_text
+from situ.situation.meaning.tell_match import tell_detection, tell_miss
+from situ.situation.policies.policy import Is
+from situ.situation.policies.wording import literal_text
 from tests.edge_zone import edge_zone, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see
 

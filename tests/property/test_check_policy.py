@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from situ.expr.emit_python import compile_test
-from situ.situation.leaves import leaves_of, relations_of
-from situ.situation.policy import Kind, Policy
+from situ.situation.policies.leaves import leaves_of, relations_of
+from situ.situation.policies.policy import Kind, Policy
 from tests import domains
 
 BUILDING = domains.building()

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.situation.cover import smallest
+from situ.situation.domain.cover import smallest
 
 ATTRIBUTES = "abcdef"
 given_sets = st.dictionaries(

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from situ.expr.columns import below, column
-from situ.situation.detection import Instances, Observation
-from situ.situation.enrich import Enriched, Enrichment, Observed
-from situ.situation.known import Knowledge
-from situ.situation.leaves import Leaf, leaves_of, relations_of
-from situ.situation.ontology import Ontology
-from situ.situation.rows import BASE, no_rows, read_rows, scalar_fields
+from situ.situation.domain.ontology import Ontology
+from situ.situation.enrichment.enrich import Enriched, Enrichment, Observed
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.rows import BASE, no_rows, read_rows, scalar_fields
+from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
 from tests.situations import ONTOLOGY, generate, leaf_rows, policy, saw
 
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from situ.situation.detection import Detection, in_order
-from situ.situation.keeping import Keeping, KeepingKernel, Kept, KeptState, plan_keeping
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
-from situ.situation.leaves import Leaf
-from situ.situation.plan import plan_policy
-from situ.situation.reference import detect
+from situ.situation.meaning.detection import Detection, in_order
+from situ.situation.meaning.keeping import Keeping, KeepingKernel, Kept, KeptState, plan_keeping
+from situ.situation.meaning.reference import detect
+from situ.situation.policies.leaves import Leaf
+from situ.situation.policies.plan import plan_policy
 from situ.sources.model import Push
 from tests.situations import Case, batches, generate, leaf_rows, saw
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from situ.situation.detection import Detection, Observation, in_order
 from situ.situation.kernel import identities, paired, pairing, refuting
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
-from situ.situation.occurrences import with_kept
-from situ.situation.plan import partition_rows, plan_policy
-from situ.situation.reference import detect
+from situ.situation.meaning.detection import Detection, Observation, in_order
+from situ.situation.meaning.occurrences import with_kept
+from situ.situation.meaning.reference import detect
+from situ.situation.policies.plan import partition_rows, plan_policy
 from tests.situations import Case, batches, generate, leaf_rows
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.situation.detection import Cause, Detection
-from situ.situation.lifecycle import Open, Transition, open_as_json, open_from_json, step
-from situ.situation.watermark import Patience, Seen, merged, seen_of, watermark
+from situ.situation.meaning.detection import Cause, Detection
+from situ.situation.meaning.lifecycle import Open, Transition, open_as_json, open_from_json, step
+from situ.situation.meaning.watermark import Patience, Seen, merged, seen_of, watermark
 
 times = st.integers(min_value=-50, max_value=50)
 detections = st.lists(

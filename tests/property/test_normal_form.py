@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from situ.errors import SituError
 from situ.expr.tree import TRUE
-from situ.situation.normal_form import normal_form
-from situ.situation.policy import Clause, Is, Literal, Relation, Side, Then
-from situ.situation.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
+from situ.situation.policies.normal_form import normal_form
+from situ.situation.policies.policy import Clause, Is, Literal, Relation, Side, Then
+from situ.situation.policies.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
 
 LIMIT = 100_000
 RELATIONS = tuple(

@@ -14,13 +14,13 @@ from situ.event.lines import encode_row
 from situ.event.message import join_lines
 from situ.event.row import Row
 from situ.expr.columns import values_of
-from situ.situation.enrich import Enrichment, Observed
-from situ.situation.leaves import Leaf, Scalar
-from situ.situation.observe import observe, observed
-from situ.situation.observe_columns import CHUNK, Observations, Observing
-from situ.situation.ontology import Concept, Ontology
-from situ.situation.rows import BASE
-from situ.situation.watermark import seen_of
+from situ.situation.domain.ontology import Concept, Ontology
+from situ.situation.enrichment.enrich import Enrichment, Observed
+from situ.situation.enrichment.observe import observe, observed
+from situ.situation.enrichment.observe_columns import CHUNK, Observations, Observing
+from situ.situation.enrichment.rows import BASE
+from situ.situation.meaning.watermark import seen_of
+from situ.situation.policies.leaves import Leaf, Scalar
 from situ.sources.model import Push
 from situ.types.decode import decode
 from situ.types.encode import encode

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from situ.documents import parse_json
 from situ.errors import Problems
-from situ.situation.check_sources import check_sources
-from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_from_json
+from situ.situation.domain.check_sources import check_sources
+from situ.situation.domain.load_ontology import load_ontology, ontology_as_json, ontology_from_json
 from situ.sources import load_pushes, load_sources
 from tests.types_files import types_of
 

@@ -12,9 +12,9 @@ from situ.expr.check import check
 from situ.expr.columns import below, column
 from situ.expr.simplify import simplify
 from situ.expr.vectors import Batch
-from situ.situation.indexes import Grid
-from situ.situation.locating import locator_of
-from situ.situation.pairing import Pairing
+from situ.situation.enrichment.indexes import Grid
+from situ.situation.enrichment.locating import locator_of
+from situ.situation.enrichment.pairing import Pairing
 from tests.property.test_masks import TESTS, make_place, place_scope
 
 MORE = (

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from situ.errors import Problem, SituError
-from situ.situation.parse import parse_policy
-from situ.situation.print import print_policy
-from situ.situation.syntax import PolicyText
-from situ.situation.tidy import tidy_policy
+from situ.situation.language.parse import parse_policy
+from situ.situation.language.print import print_policy
+from situ.situation.language.syntax import PolicyText
+from situ.situation.language.tidy import tidy_policy
 from tests.policies import OF_THE_LITERATURE, policies
 
 

@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 
-from situ.situation.detection import Detection
-from situ.situation.leaves import leaves_of, parts, relations_of
-from situ.situation.occurrences import Happened
-from situ.situation.policy import Kind
-from situ.situation.reference import HELD, choices, detect, matches, negative, refutation
-from situ.situation.rows import BASE
+from situ.situation.enrichment.rows import BASE
+from situ.situation.meaning.detection import Detection
+from situ.situation.meaning.occurrences import Happened
+from situ.situation.meaning.reference import HELD, choices, detect, matches, negative, refutation
+from situ.situation.policies.leaves import leaves_of, parts, relations_of
+from situ.situation.policies.policy import Kind
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
 SOME = range(200)

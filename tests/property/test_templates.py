@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.errors import Location, SituError
-from situ.situation.templates import Facts, Reference, Template, parse_template, render, render_text
+from situ.situation.actions.templates import Facts, Reference, Template, parse_template, render, render_text
 
 names = st.sampled_from(("A", "B", "room-1", "policy", "situation", "detection", "time", "x_1"))
 references = st.one_of(

@@ -18,8 +18,8 @@ from situ.host.action_log import ACTION_LOG, ActionLog
 from situ.host.asked import ACTIONS, AGAIN, FAILED, WAITING, Asked, Request
 from situ.host.resolving import facts_of, situation_of
 from situ.host.webhook import host_of, request_bytes
-from situ.situation.perform import Deed
-from situ.situation.templates import parse_template, render_text
+from situ.situation.actions.perform import Deed
+from situ.situation.actions.templates import parse_template, render_text
 
 ABOUT = {
     "verb": "webhook",

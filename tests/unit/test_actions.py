@@ -12,14 +12,14 @@ import pytest
 from situ.documents import parse_yaml, substitute
 from situ.errors import Problem, Problems, SituError, render
 from situ.expr.faults import Faults
-from situ.situation.actions import Actions
-from situ.situation.between import judge_policies
-from situ.situation.domain import Domain
-from situ.situation.load_actions import actions_as_json, actions_from_json, load_actions
-from situ.situation.perform import Deed, deeds
-from situ.situation.policy import Action, Policy
-from situ.situation.templates import Facts, parse_template
-from situ.situation.templates import render as render_template
+from situ.situation.actions.action import Actions
+from situ.situation.actions.load_actions import actions_as_json, actions_from_json, load_actions
+from situ.situation.actions.perform import Deed, deeds
+from situ.situation.actions.templates import Facts, parse_template
+from situ.situation.actions.templates import render as render_template
+from situ.situation.domain.domain import Domain
+from situ.situation.policies.between import judge_policies
+from situ.situation.policies.policy import Action, Policy
 from situ.sources.model import Push
 from situ.types.load import load_types
 from situ.types.table import Types

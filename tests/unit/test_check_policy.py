@@ -8,11 +8,11 @@ import pytest
 
 from situ.errors import Problem, render
 from situ.expr.emit_python import compile_test
-from situ.situation.domain import Domain
-from situ.situation.leaves import leaves_of, relations_of
-from situ.situation.policy import Kind, Policy, Reach, Relation
-from situ.situation.syntax import Consumption, When
-from situ.situation.wording import clause_text
+from situ.situation.domain.domain import Domain
+from situ.situation.language.syntax import Consumption, When
+from situ.situation.policies.leaves import leaves_of, relations_of
+from situ.situation.policies.policy import Kind, Policy, Reach, Relation
+from situ.situation.policies.wording import clause_text
 from tests import domains
 from tests.domains import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
 

@@ -12,10 +12,10 @@ import pytest
 from situ.deployment.instances import InstanceTables
 from situ.documents import parse_yaml
 from situ.errors import Problem, Problems
-from situ.situation.check_sources import check_sources, fed, provided
-from situ.situation.cover import cover, needed_of
-from situ.situation.load_actions import load_actions
-from situ.situation.ontology import End, Ontology
+from situ.situation.actions.load_actions import load_actions
+from situ.situation.domain.check_sources import check_sources, fed, provided
+from situ.situation.domain.cover import cover, needed_of
+from situ.situation.domain.ontology import End, Ontology
 from situ.sources import Push, Source, load_pushes, load_sources, make_table
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import pushes_as_json, sources_as_json

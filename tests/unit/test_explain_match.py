@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from situ.situation.detection import Instances, Observation
-from situ.situation.explain_lack import Why
-from situ.situation.explain_match import explain_detection, explain_miss
-from situ.situation.occurrences import Happened
-from situ.situation.policy import Policy
-from situ.situation.reference import detect
-from situ.situation.tell_match import tell_detection, tell_miss
+from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.meaning.explain_lack import Why
+from situ.situation.meaning.explain_match import explain_detection, explain_miss
+from situ.situation.meaning.occurrences import Happened
+from situ.situation.meaning.reference import detect
+from situ.situation.meaning.tell_match import tell_detection, tell_miss
+from situ.situation.policies.policy import Policy
 from tests.situations import ONTOLOGY, generate, policy, saw
 
 ALONE = policy(

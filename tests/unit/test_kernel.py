@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from situ.situation.detection import Instances, Observation
 from situ.situation.kernel import state as kernel_state
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
-from situ.situation.plan import Runs, plan_policy
-from situ.situation.policy import Policy
+from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.policies.plan import Runs, plan_policy
+from situ.situation.policies.policy import Policy
 from tests.situations import ONTOLOGY, leaf_rows, policy, saw
 
 PLACES: Instances = {"place": {"r1": {"floor": "f1"}, "r2": {"floor": "f1"}}, "thing": {}}

@@ -10,8 +10,8 @@ import pytest
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.range_join import distinct, each_once, find
 from situ.situation.kernel.reporting import detections_of
-from situ.situation.plan import plan_policy
-from situ.situation.reference import detect
+from situ.situation.meaning.reference import detect
+from situ.situation.policies.plan import plan_policy
 from tests.situations import ONTOLOGY, leaf_rows, policy, saw
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from situ.situation.detection import Cause, Detection
-from situ.situation.lifecycle import (
+from situ.situation.meaning.detection import Cause, Detection
+from situ.situation.meaning.lifecycle import (
     POLICY_CHANGED,
     POLICY_REMOVED,
     Transition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.situation.logic_tree import HIGHEST, MEANINGS, Component, Edge, Node, logic_tree, walk
+from situ.situation.policies.logic_tree import HIGHEST, MEANINGS, Component, Edge, Node, logic_tree, walk
 from tests import domains
 from tests.domains import UNACCOMPANIED_GUEST, conditions
 

@@ -8,10 +8,10 @@ import pytest
 
 from situ.errors import Location, SituError
 from situ.expr.tree import TRUE
-from situ.situation.normal_form import normal_form
-from situ.situation.policy import Is, Relation, Side, Then
-from situ.situation.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
-from situ.situation.wording import clause_text
+from situ.situation.policies.normal_form import normal_form
+from situ.situation.policies.policy import Is, Relation, Side, Then
+from situ.situation.policies.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
+from situ.situation.policies.wording import clause_text
 
 W = 5_000_000
 LIMIT = 4096

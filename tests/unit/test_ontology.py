@@ -11,8 +11,8 @@ import pytest
 from situ.errors import render
 from situ.expr.emit_python import compile_test, compile_value
 from situ.expr.scope import Definition
-from situ.situation.load_ontology import ontology_as_json, ontology_from_json
-from situ.situation.ontology import End, Ontology
+from situ.situation.domain.load_ontology import ontology_as_json, ontology_from_json
+from situ.situation.domain.ontology import End, Ontology
 from situ.types.model import BOOLEAN, DOUBLE
 from situ.units import Units
 from tests.ontologies import BUILDING, NO_TYPES, faults, functions_of, load, ontology_of

@@ -12,11 +12,11 @@ from situ.deployment.trying import Tried, tables_of, try_by_definition, try_poli
 from situ.documents import parse_yaml
 from situ.errors import Problem, Problems, SituError
 from situ.settings.model import Defaults
-from situ.situation.check_sources import fed
-from situ.situation.domain import Domain
-from situ.situation.load_ontology import load_ontology
-from situ.situation.load_policy_test import Surroundings, load_policy_test
-from situ.situation.policy_test import START, Expected, Found, PolicyTest, compare, differences
+from situ.situation.domain.check_sources import fed
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.meaning.load_policy_test import Surroundings, load_policy_test
+from situ.situation.meaning.policy_test import START, Expected, Found, PolicyTest, compare, differences
 from situ.sources.load import load_pushes, load_sources
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table

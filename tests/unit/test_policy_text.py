@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from situ.errors import SituError
-from situ.situation.parse import parse_condition, parse_policy
-from situ.situation.print import print_condition, print_policy
-from situ.situation.syntax import (
+from situ.situation.language.parse import parse_condition, parse_policy
+from situ.situation.language.print import print_condition, print_policy
+from situ.situation.language.syntax import (
     AllOf,
     AnyOf,
     AttributeOf,
@@ -24,7 +24,7 @@ from situ.situation.syntax import (
     Value,
     When,
 )
-from situ.situation.tidy import tidy_policy
+from situ.situation.language.tidy import tidy_policy
 from tests.policies import OF_THE_LITERATURE, SECURITY, policy
 
 GUEST = """\

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from situ.situation.detection import Cause, Detection, Instances, Observation
-from situ.situation.occurrences import Happened
-from situ.situation.policy import Policy
-from situ.situation.reference import HELD, detect, matches
+from situ.situation.meaning.detection import Cause, Detection, Instances, Observation
+from situ.situation.meaning.occurrences import Happened
+from situ.situation.meaning.reference import HELD, detect, matches
+from situ.situation.policies.policy import Policy
 from tests.situations import ONTOLOGY, policy, saw
 
 W = 5

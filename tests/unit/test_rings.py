@@ -75,14 +75,14 @@ def test_the_real_tree_keeps_all_contracts() -> None:
         pytest.param("situ.pipeline.route", "situ.edge.route", RINGS, id="pipeline-imports-edge"),
         pytest.param("situ.edge.route", "situ.pipeline.route", RINGS, id="edge-imports-pipeline"),
         pytest.param("situ.registry.store", "situ.pipeline.route", RINGS, id="registry-imports-pipeline"),
-        pytest.param("situ.situation.plan", "situ.visibility.graph", RINGS, id="sideways-between-parts"),
+        pytest.param("situ.situation.policies.plan", "situ.visibility.graph", RINGS, id="sideways-between-parts"),
         pytest.param("situ.subscription.index", "situ.quality.skyline", RINGS, id="sideways-between-other-parts"),
         pytest.param("situ.visibility.graph", "situ.overlay.router", RINGS, id="part-imports-overlay"),
         pytest.param("situ.quality.skyline", "situ.deployment", RINGS, id="part-imports-deployment"),
         pytest.param("situ.types.planted", "situ.subscription.index", RINGS, id="foundation-imports-part"),
         pytest.param("situ.errors", "situ.catalogue", RINGS, id="errors-know-no-codes"),
         pytest.param("situ.overlay.router", "situ.interpretation.plan", OVERLAY, id="overlay-imports-interpretation"),
-        pytest.param("situ.overlay.router", "situ.situation.plan", OVERLAY, id="overlay-imports-situation"),
+        pytest.param("situ.overlay.router", "situ.situation.policies.plan", OVERLAY, id="overlay-imports-situation"),
     ],
 )
 def test_a_planted_import_of_ours_is_found(tree: Path, importer: str, imported: str, contract: str) -> None:

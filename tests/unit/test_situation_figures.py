@@ -19,10 +19,10 @@ from situ.deployment.tally import Odd, Tally, Watched
 from situ.host.figures import Figures, decode_figures
 from situ.host.situation_figures import FailedTest, PolicyFigures, PushFigures, SituationFigures, situation_figures
 from situ.project.check import check_folder
-from situ.situation.detection import Cause
-from situ.situation.lifecycle import Situation, Stage, Transition
-from situ.situation.load_policies import Stopped
-from situ.situation.watermark import Patience, Seen, waits_for
+from situ.situation.meaning.detection import Cause
+from situ.situation.meaning.lifecycle import Situation, Stage, Transition
+from situ.situation.meaning.watermark import Patience, Seen, waits_for
+from situ.situation.policies.load_policies import Stopped
 from tests.guarded import FILES
 from tests.project_files import write
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import datetime as dt
 
-from situ.situation.leaves import Leaf, Scalar
-from situ.situation.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
+from situ.situation.enrichment.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
+from situ.situation.policies.leaves import Leaf, Scalar
 from situ.types.model import DOUBLE, POINT, STRING, TIMESTAMP, ListOf
 
 LEAF = Leaf(

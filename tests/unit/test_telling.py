@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from situ.event.row import Row
-from situ.situation.detection import Cause, Detection
-from situ.situation.lifecycle import step
-from situ.situation.policy import Policy
-from situ.situation.telling import TYPES, sentence, situation_data
+from situ.situation.meaning.detection import Cause, Detection
+from situ.situation.meaning.lifecycle import step
+from situ.situation.meaning.telling import TYPES, sentence, situation_data
+from situ.situation.policies.policy import Policy
 from situ.types.decode import decode
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from situ.situation.watermark import Patience, Seen, merged, seen_as_json, seen_from_json, seen_of, watermark
+from situ.situation.meaning.watermark import Patience, Seen, merged, seen_as_json, seen_from_json, seen_of, watermark
 
 SOURCES = {"a": Patience(lateness=2, idle=10), "b": Patience(lateness=3, idle=10)}
 

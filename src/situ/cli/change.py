@@ -255,7 +255,7 @@ def _body(
 def _policy(name: str, data: bytes, file: str) -> Document:
     """A file of a policy as a document; one that is no policy is refused with its own places."""
     from situ.registry.written import policy_document
-    from situ.situation.parse import parse_policy
+    from situ.situation.language.parse import parse_policy
 
     parse_policy(data, file)
     return policy_document(name, data.decode("utf-8"), file)

@@ -12,8 +12,8 @@ from textwrap import wrap
 from xml.sax.saxutils import escape
 
 from situ.cli.output import visible
-from situ.situation.logic_tree import Component, Node
-from situ.situation.wording import duration_text
+from situ.situation.policies.logic_tree import Component, Node
+from situ.situation.policies.wording import duration_text
 
 _LETTER, _SMALL_LETTER, _LINE, _FONT = 7.25, 6.05, 16, 12
 _WIDEST = 26

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from situ.cli.opened import Opened
     from situ.cli.tested import Tested
-    from situ.situation.explain_match import WhyDetected, WhyMissed
-    from situ.situation.policy import Policy
+    from situ.situation.meaning.explain_match import WhyDetected, WhyMissed
+    from situ.situation.policies.policy import Policy
 
 Test = Annotated[
     str,
@@ -54,7 +54,7 @@ def explain_detection(
     from situ.cli.on_bus import bus_of
     from situ.cli.opened import open_project
     from situ.registry.snapshots import fetch_deployment
-    from situ.situation.tell_match import tell_detection
+    from situ.situation.meaning.tell_match import tell_detection
 
     output = begin(context, json=as_json, quiet=quiet)
     opened = open_project(project)
@@ -102,7 +102,7 @@ def explain_miss(
     from situ.cli.on_bus import bus_of
     from situ.cli.opened import open_project
     from situ.registry.snapshots import fetch_deployment
-    from situ.situation.tell_match import tell_miss
+    from situ.situation.meaning.tell_match import tell_miss
 
     output = begin(context, json=as_json, quiet=quiet)
     bindings = _bindings(bind or [])
@@ -148,7 +148,7 @@ def _time(text: str, *, in_test: bool) -> int:
 
     from situ.cli.moments import read_duration, read_moment
     from situ.event.instants import microseconds
-    from situ.situation.policy_test import START
+    from situ.situation.meaning.policy_test import START
 
     if in_test and not text[:4].isdigit():
         return START + read_duration(text, "--at") // timedelta(microseconds=1)
@@ -176,7 +176,7 @@ def _shown(lines: list[str]) -> Any:
 
 def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.wording import clause_text, literal_text
+    from situ.situation.policies.wording import clause_text, literal_text
 
     found = why.detection
     return {
@@ -200,7 +200,7 @@ def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
 
 def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.wording import clause_text, literal_text
+    from situ.situation.policies.wording import clause_text, literal_text
 
     return {
         "policy": policy.name,

@@ -24,12 +24,12 @@ from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, split_lines
 from situ.event.row import Row
 from situ.host.replaying import span
-from situ.situation.detection import Instances, Observation
-from situ.situation.explain_match import WhyDetected, WhyMissed, explain_detection, explain_miss
-from situ.situation.observe import kept, observe
-from situ.situation.occurrences import Bindings, Happened
-from situ.situation.policy import Policy, Then
-from situ.situation.syntax import Consumption
+from situ.situation.enrichment.observe import kept, observe
+from situ.situation.language.syntax import Consumption
+from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.meaning.explain_match import WhyDetected, WhyMissed, explain_detection, explain_miss
+from situ.situation.meaning.occurrences import Bindings, Happened
+from situ.situation.policies.policy import Policy, Then
 from situ.tables.in_use import TablesInUse
 from situ.types.event_data import EventData
 

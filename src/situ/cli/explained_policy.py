@@ -13,15 +13,15 @@ from situ.catalogue import UNKNOWN_POLICY
 from situ.deployment import Deployment
 from situ.errors import Problems, SituError, nearest
 from situ.expr.print import print_expression
-from situ.situation.check_policy import check_policy
-from situ.situation.leaves import Leaf, leaves_of, relations_of
-from situ.situation.load_policies import name_of
-from situ.situation.logic_tree import MEANINGS, Component, Node, logic_tree, walk
-from situ.situation.ontology import Ontology
-from situ.situation.parse import parse_policy
-from situ.situation.plan import LeafPlan, PolicyPlan, plan_policy
-from situ.situation.policy import Policy
-from situ.situation.wording import duration_text, literal_text
+from situ.situation.domain.ontology import Ontology
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.check_policy import check_policy
+from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
+from situ.situation.policies.load_policies import name_of
+from situ.situation.policies.logic_tree import MEANINGS, Component, Node, logic_tree, walk
+from situ.situation.policies.plan import LeafPlan, PolicyPlan, plan_policy
+from situ.situation.policies.policy import Policy
+from situ.situation.policies.wording import duration_text, literal_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

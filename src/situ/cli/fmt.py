@@ -95,7 +95,7 @@ def _formatted(file: Path, project: Path | None) -> tuple[str, str]:
     from situ.interpretation.xml_form import parse_context_xml
     from situ.project.format import format_text
     from situ.project.places import is_policy, is_xml
-    from situ.situation.parse import parse_policy
+    from situ.situation.language.parse import parse_policy
 
     data = read_file(str(file))
     name = _name_in_project(file, project)

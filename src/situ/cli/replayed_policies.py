@@ -22,9 +22,9 @@ from situ.event.instants import print_instant
 from situ.event.row import Row
 from situ.host.replaying_policies import Outcome, Replayed, events_at, replay_policies
 from situ.registry.snapshots import fetch_deployment
-from situ.situation.load_policies import PolicyFile, load_policies
-from situ.situation.policy import Policy
-from situ.situation.telling import sentence
+from situ.situation.meaning.telling import sentence
+from situ.situation.policies.load_policies import PolicyFile, load_policies
+from situ.situation.policies.policy import Policy
 
 ENDING = ".dpl"
 

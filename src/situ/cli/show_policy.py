@@ -13,8 +13,8 @@ from situ.cli.explained_policy import PolicyExplained
 from situ.cli.output import visible
 from situ.cli.show_problems import show_problems
 from situ.cli.show_types import table
-from situ.situation.logic_tree import Component, Node
-from situ.situation.wording import duration_text
+from situ.situation.policies.logic_tree import Component, Node
+from situ.situation.policies.wording import duration_text
 
 _COLOURS = {
     Component.LEAF: "",

@@ -16,7 +16,7 @@ from situ.cli.show_problems import count, show_problems
 from situ.cli.tested import Tested
 from situ.event.instants import print_instant
 from situ.quantities import format_duration
-from situ.situation.policy_test import START, Expected, Found, GivenEvent, Line, differences
+from situ.situation.meaning.policy_test import START, Expected, Found, GivenEvent, Line, differences
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

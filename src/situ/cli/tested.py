@@ -17,8 +17,8 @@ from situ.deployment.trying import Tried, tables_of, try_by_definition, try_poli
 from situ.documents import parse_yaml
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.project.folder import read_file
-from situ.situation.load_policy_test import ENDING, Surroundings, load_policy_test
-from situ.situation.policy_test import Line, PolicyTest, compare
+from situ.situation.meaning.load_policy_test import ENDING, Surroundings, load_policy_test
+from situ.situation.meaning.policy_test import Line, PolicyTest, compare
 from situ.sources.model import Kind, Source
 from situ.sources.table import Table
 from situ.tables.reading import Reading

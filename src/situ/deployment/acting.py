@@ -15,16 +15,16 @@ import msgspec
 
 from situ.errors import SituError
 from situ.event.instants import instant_at, print_instant
-from situ.situation.actions import VERB_OF, Actions, Command, Notify, Publish, Step
-from situ.situation.detection import Instances, derived_id
-from situ.situation.lifecycle import Stage, Transition
-from situ.situation.load_actions import step_as_json
-from situ.situation.ontology import Ontology
-from situ.situation.perform import Deed, deed
-from situ.situation.policy import Action, Policy
-from situ.situation.resolve_actions import steps_of
-from situ.situation.syntax import When
-from situ.situation.templates import Facts, json_value
+from situ.situation.actions.action import VERB_OF, Actions, Command, Notify, Publish, Step
+from situ.situation.actions.load_actions import step_as_json
+from situ.situation.actions.perform import Deed, deed
+from situ.situation.actions.resolve_actions import steps_of
+from situ.situation.actions.templates import Facts, json_value
+from situ.situation.domain.ontology import Ontology
+from situ.situation.language.syntax import When
+from situ.situation.meaning.detection import Instances, derived_id
+from situ.situation.meaning.lifecycle import Stage, Transition
+from situ.situation.policies.policy import Action, Policy
 from situ.types.reserved import ACTION, COMMAND, NOTICE
 
 _STAGES = {

@@ -17,19 +17,19 @@ from situ.deployment.acting import published_by
 from situ.deployment.instances import InstanceTables
 from situ.deployment.snapshot import Deployment
 from situ.settings.model import Defaults
-from situ.situation.actions import Actions
-from situ.situation.cover import needed_of
-from situ.situation.detection import derived_id
-from situ.situation.enrich import Enrichment, Observed
-from situ.situation.keeping import Keeping, KeepingKernel, plan_keeping
+from situ.situation.actions.action import Actions
+from situ.situation.domain.cover import needed_of
+from situ.situation.domain.ontology import Ontology
+from situ.situation.enrichment.enrich import Enrichment, Observed
+from situ.situation.enrichment.observe_columns import Observing
 from situ.situation.kernel.kernel import Kernel
-from situ.situation.leaves import Leaf, leaves_of, relations_of
-from situ.situation.observe_columns import Observing
-from situ.situation.ontology import Ontology
-from situ.situation.plan import PolicyPlan, partition_rows, plan_policy
-from situ.situation.policy import Policy
-from situ.situation.telling import TYPES
-from situ.situation.watermark import Patience
+from situ.situation.meaning.detection import derived_id
+from situ.situation.meaning.keeping import Keeping, KeepingKernel, plan_keeping
+from situ.situation.meaning.telling import TYPES
+from situ.situation.meaning.watermark import Patience
+from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
+from situ.situation.policies.plan import PolicyPlan, partition_rows, plan_policy
+from situ.situation.policies.policy import Policy
 from situ.sources.model import Push, Source
 from situ.types.table import Types
 

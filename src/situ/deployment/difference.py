@@ -13,11 +13,11 @@ from situ.deployment.snapshot import Deployment, canonical
 from situ.interpretation.code import digest
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
-from situ.situation.actions import Actions
-from situ.situation.load_actions import actions_as_json
-from situ.situation.load_ontology import ONTOLOGY_KINDS, ontology_as_json
-from situ.situation.load_policies import policies_as_json
-from situ.situation.ontology import Ontology
+from situ.situation.actions.action import Actions
+from situ.situation.actions.load_actions import actions_as_json
+from situ.situation.domain.load_ontology import ONTOLOGY_KINDS, ontology_as_json
+from situ.situation.domain.ontology import Ontology
+from situ.situation.policies.load_policies import policies_as_json
 from situ.subscription.model import ROOT, Client
 from situ.types.encode import encode
 from situ.types.inheritance import own_attributes

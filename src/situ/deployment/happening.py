@@ -17,9 +17,9 @@ from situ.deployment.progress import Progress
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
-from situ.situation.detection import Instances
-from situ.situation.lifecycle import Transition
-from situ.situation.telling import TYPES, situation_data
+from situ.situation.meaning.detection import Instances
+from situ.situation.meaning.lifecycle import Transition
+from situ.situation.meaning.telling import TYPES, situation_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from situ.situation.check_sources import provided
-from situ.situation.concepts import IDENTITY, containers_of
-from situ.situation.cover import Cover, cover
-from situ.situation.detection import Instances
-from situ.situation.ontology import End, Ontology
+from situ.situation.domain.check_sources import provided
+from situ.situation.domain.concepts import IDENTITY, containers_of
+from situ.situation.domain.cover import Cover, cover
+from situ.situation.domain.ontology import End, Ontology
+from situ.situation.meaning.detection import Instances
 from situ.sources.model import Source
 from situ.sources.table import Keyed, Table
 
@@ -25,7 +25,7 @@ KnownOf = Mapping[str, Mapping[str, Any]]
 
 
 class InstanceTables:
-    """The tables that provide what is needed (see :func:`situ.situation.cover.needed_of`), and what is in them."""
+    """The tables that provide what is needed (:func:`situ.situation.domain.cover.needed_of`), and what is in them."""
 
     def __init__(self, needed: Iterable[End], ontology: Ontology, sources: Mapping[str, Source]) -> None:
         self.cover: Cover = cover(needed, ontology, sources)

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.deployment.detecting import Detecting, Watch
-from situ.situation import lifecycle
-from situ.situation.detection import Detection
-from situ.situation.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
-from situ.situation.watermark import Seen, merged, seen_as_json, seen_from_json, watermark
+from situ.situation.meaning import lifecycle
+from situ.situation.meaning.detection import Detection
+from situ.situation.meaning.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
+from situ.situation.meaning.watermark import Seen, merged, seen_as_json, seen_from_json, watermark
 
 FORMAT = 1
 

@@ -19,13 +19,13 @@ from situ.expr.scope import Definition
 from situ.interpretation.contexts import NOBODYS, Contexts
 from situ.interpretation.load import contexts_from_json
 from situ.settings import Settings, settings_as_json, settings_from_json
-from situ.situation.actions import Actions
-from situ.situation.domain import Domain
-from situ.situation.load_actions import actions_as_json, actions_from_json
-from situ.situation.load_ontology import ontology_as_json, ontology_from_json
-from situ.situation.load_policies import Stopped, policies_as_json, policies_from_json
-from situ.situation.ontology import Ontology
-from situ.situation.policy import Policy
+from situ.situation.actions.action import Actions
+from situ.situation.actions.load_actions import actions_as_json, actions_from_json
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.load_ontology import ontology_as_json, ontology_from_json
+from situ.situation.domain.ontology import Ontology
+from situ.situation.policies.load_policies import Stopped, policies_as_json, policies_from_json
+from situ.situation.policies.policy import Policy
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription

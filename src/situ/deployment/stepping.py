@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.progress import Progress
-from situ.situation.detection import Detection, Instances
-from situ.situation.enrich import Enriched, Observed
+from situ.situation.enrichment.enrich import Enriched, Observed
+from situ.situation.enrichment.known import Knowledge
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
-from situ.situation.known import Knowledge
-from situ.situation.lifecycle import Transition
-from situ.situation.watermark import Seen
+from situ.situation.meaning.detection import Detection, Instances
+from situ.situation.meaning.lifecycle import Transition
+from situ.situation.meaning.watermark import Seen
 
 States = Mapping[str, State]
 """What kernels remember, by policy."""

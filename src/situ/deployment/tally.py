@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.progress import Progress
-from situ.situation.enrich import Enriched, Observed
-from situ.situation.lifecycle import Stage, Transition
+from situ.situation.enrichment.enrich import Enriched, Observed
+from situ.situation.meaning.lifecycle import Stage, Transition
 
 
 @dataclass(frozen=True, slots=True)

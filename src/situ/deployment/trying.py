@@ -14,14 +14,14 @@ import numpy as np
 from situ.deployment.detecting import Detecting
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import States, step
-from situ.situation import lifecycle
-from situ.situation.detection import Instances, Observation
-from situ.situation.known import Knowledge
-from situ.situation.lifecycle import Transition
-from situ.situation.observe import kept, observe, observed
-from situ.situation.policy_test import Found, GivenEvent, PolicyTest, situations
-from situ.situation.reference import detect
-from situ.situation.watermark import Seen, seen_of
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.observe import kept, observe, observed
+from situ.situation.meaning import lifecycle
+from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.meaning.lifecycle import Transition
+from situ.situation.meaning.policy_test import Found, GivenEvent, PolicyTest, situations
+from situ.situation.meaning.reference import detect
+from situ.situation.meaning.watermark import Seen, seen_of
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
 from situ.types.table import Types

@@ -31,10 +31,10 @@ from situ.event.lines import decode_line, encode_row
 from situ.event.message import PLACES, position, split_lines
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_deployment
-from situ.situation.detection import Instances
+from situ.situation.enrichment.known import Knowledge
 from situ.situation.kernel.state import State
-from situ.situation.known import Knowledge
-from situ.situation.lifecycle import Transition
+from situ.situation.meaning.detection import Instances
+from situ.situation.meaning.lifecycle import Transition
 from situ.sources.table import Table
 
 _TICK = 0.05

@@ -31,7 +31,7 @@ from situ.host.asked import FAILED, TRIED, WAITING, Asked, Request, is_key
 from situ.host.resolving import Resolved, Resolving
 from situ.host.webhook import Answer, call, host_of
 from situ.registry import Registry
-from situ.situation.perform import Deed
+from situ.situation.actions.perform import Deed
 from situ.types.reserved import ACTION
 
 log = logging.getLogger("situ.host.acting")

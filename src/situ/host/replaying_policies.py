@@ -28,10 +28,10 @@ from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, position, split_lines
 from situ.event.row import Row
 from situ.host.replaying import span
-from situ.situation.detection import Cause, Instances
-from situ.situation.known import Knowledge
-from situ.situation.lifecycle import Situation, Stage, Transition
-from situ.situation.policy import Policy
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.meaning.detection import Cause, Instances
+from situ.situation.meaning.lifecycle import Situation, Stage, Transition
+from situ.situation.policies.policy import Policy
 from situ.tables.in_use import TablesInUse
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -18,11 +18,11 @@ from situ.errors import SituError
 from situ.event.instants import instant_at, read_instant
 from situ.host.asked import Request
 from situ.registry import Registry
-from situ.situation.actions import Actions, Step, references_of
-from situ.situation.perform import Deed, deed
-from situ.situation.policy import Action
-from situ.situation.resolve_actions import steps_of
-from situ.situation.templates import Facts
+from situ.situation.actions.action import Actions, Step, references_of
+from situ.situation.actions.perform import Deed, deed
+from situ.situation.actions.resolve_actions import steps_of
+from situ.situation.actions.templates import Facts
+from situ.situation.policies.policy import Action
 
 _LOOKED_BACK = 1000
 """Changes of the registry among which the one is looked for that made a step another."""

@@ -10,7 +10,7 @@ import msgspec
 
 from situ.deployment import Deployment
 from situ.deployment.tally import Odd, Watched
-from situ.situation.watermark import waits_for
+from situ.situation.meaning.watermark import waits_for
 
 RUNNING, SUSPENDED, STOPPED = "running", "suspended", "stopped"
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from situ import __version__
-from situ.situation.perform import Deed
+from situ.situation.actions.perform import Deed
 
 _LIMIT = 64 * 1024
 """Bytes of a line of the answer's head."""

@@ -20,9 +20,9 @@ from situ.pipeline.kept import StateStore, Taken, name_of
 from situ.pipeline.looking_up import known_instances
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import load_plan
-from situ.situation.detection import Instances
+from situ.situation.enrichment.rows import concat, from_blob
 from situ.situation.kernel.state import State
-from situ.situation.rows import concat, from_blob
+from situ.situation.meaning.detection import Instances
 
 
 class Found(msgspec.Struct):

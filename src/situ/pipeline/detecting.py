@@ -59,9 +59,9 @@ from situ.pipeline.plans import load_plan
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
-from situ.situation.detection import Detection
 from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.lifecycle import Transition
+from situ.situation.meaning.detection import Detection
+from situ.situation.meaning.lifecycle import Transition
 
 QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")

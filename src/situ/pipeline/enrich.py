@@ -17,10 +17,10 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan
 from situ.deployment.tally import Tally
 from situ.event.message import Stored, position
-from situ.situation.detection import Instances
-from situ.situation.known import Knowledge
-from situ.situation.rows import to_blob
-from situ.situation.watermark import Seen, merged
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.rows import to_blob
+from situ.situation.meaning.detection import Instances
+from situ.situation.meaning.watermark import Seen, merged
 
 DRIVER = -1
 """The bucket of what is for the driver."""

@@ -14,7 +14,7 @@ from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
 from situ.errors import SituError
 from situ.pipeline.plans import load_plan
-from situ.situation.detection import Instances
+from situ.situation.meaning.detection import Instances
 from situ.tables.stored import FetchedTables
 
 

@@ -15,8 +15,8 @@ from situ.project.places import SETTINGS_FILE
 from situ.registry import Applied, Key, Registry
 from situ.registry.written import Written, declared_in
 from situ.settings import Settings, load_settings
-from situ.situation.load_policies import name_of
-from situ.situation.parse import parse_policy
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.load_policies import name_of
 
 
 def apply_folder(

@@ -25,12 +25,12 @@ from situ.interpretation.load import define_contexts, root_declarations
 from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
 from situ.settings import Settings, load_settings
-from situ.situation.between import judge_policies
-from situ.situation.check_sources import check_sources
-from situ.situation.load_actions import load_actions
-from situ.situation.load_ontology import load_ontology
-from situ.situation.load_policies import PolicyFile, check_names, load_policies
-from situ.situation.plan import plan_policy
+from situ.situation.actions.load_actions import load_actions
+from situ.situation.domain.check_sources import check_sources
+from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.policies.between import judge_policies
+from situ.situation.policies.load_policies import PolicyFile, check_names, load_policies
+from situ.situation.policies.plan import plan_policy
 from situ.sources import load_pushes, load_sources
 from situ.subscription.load import load_clients
 from situ.types.load import load_types

@@ -21,7 +21,7 @@ from situ.errors import Problems
 from situ.project.folder import list_files, read_file
 from situ.project.places import is_code, is_policy, is_xml, kind_of
 from situ.project.spellings import Respelled, respell
-from situ.situation.tidy import tidy_policy
+from situ.situation.language.tidy import tidy_policy
 
 _COMMENT_OR_TABS = re.compile(r"(?P<comment>#[^\n]*)|[ ]*\t[ \t]*")
 _TRAILING = re.compile(r"[ \t]+(?=\n)")

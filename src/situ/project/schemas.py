@@ -17,10 +17,10 @@ from situ.expr.declare import FUNCTION_KEYS
 from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
 from situ.project.places import OWN_FOLDER
 from situ.settings.write import settings_schema
-from situ.situation.actions import VERBS
-from situ.situation.declare_ontology import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
-from situ.situation.load_actions import ACTIONS_KEYS
-from situ.situation.relate import FUNCTIONS
+from situ.situation.actions.action import VERBS
+from situ.situation.actions.load_actions import ACTIONS_KEYS
+from situ.situation.domain.declare_ontology import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
+from situ.situation.domain.relate import FUNCTIONS
 from situ.sources.declare import KINDS as PLACES
 from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS

@@ -17,8 +17,8 @@ from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
 from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
-from situ.situation.load_actions import actions_document
-from situ.situation.load_ontology import ontology_document
+from situ.situation.actions.load_actions import actions_document
+from situ.situation.domain.load_ontology import ontology_document
 from situ.subscription import Clients
 
 

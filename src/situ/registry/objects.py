@@ -18,9 +18,9 @@ from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
 from situ.interpretation.json_form import as_file
 from situ.settings import settings_as_json
-from situ.situation.load_actions import actions_as_json
-from situ.situation.load_ontology import ontology_as_json
-from situ.situation.load_policies import policies_as_json
+from situ.situation.actions.load_actions import actions_as_json
+from situ.situation.domain.load_ontology import ontology_as_json
+from situ.situation.policies.load_policies import policies_as_json
 from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS
 from situ.sources.model import pushes_as_json, sources_as_json

@@ -24,12 +24,14 @@ from situ.registry.affected import Affected
 from situ.registry.context_changes import Settlement, still_used
 from situ.registry.objects import ONTOLOGY, Key, key_of, with_clients
 from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
-from situ.situation.actions import Actions
-from situ.situation.between import judge_policies
-from situ.situation.check_sources import check_sources
-from situ.situation.load_actions import actions_as_json, actions_document, load_actions
-from situ.situation.load_ontology import load_ontology, ontology_as_json, ontology_document
-from situ.situation.load_policies import (
+from situ.situation.actions.action import Actions
+from situ.situation.actions.load_actions import actions_as_json, actions_document, load_actions
+from situ.situation.domain.check_sources import check_sources
+from situ.situation.domain.load_ontology import load_ontology, ontology_as_json, ontology_document
+from situ.situation.domain.ontology import Ontology
+from situ.situation.language.parse import parse_policy
+from situ.situation.policies.between import judge_policies
+from situ.situation.policies.load_policies import (
     PolicyFile,
     check_names,
     load_policies,
@@ -37,8 +39,6 @@ from situ.situation.load_policies import (
     policies_as_json,
     policies_from_json,
 )
-from situ.situation.ontology import Ontology
-from situ.situation.parse import parse_policy
 from situ.sources.load import load_pushes, load_sources
 from situ.sources.model import Source, pushes_as_json, sources_as_json
 from situ.subscription import Advertisement, Client, Clients, Subscription

@@ -16,7 +16,7 @@ from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, 
 from situ.errors import Problem
 from situ.interpretation.declare import is_root
 from situ.registry.objects import ONTOLOGY, SETTINGS, Key, Kind, Object
-from situ.situation.load_ontology import ontology_as_file
+from situ.situation.domain.load_ontology import ontology_as_file
 from situ.types.print import print_types
 from situ.types.table import Types
 from situ.units import Units

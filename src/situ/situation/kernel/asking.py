@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from situ.situation.detection import Instances
 from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.range_join import distinct, find
 from situ.situation.kernel.table import Buffer, Ints, Table, joined
+from situ.situation.meaning.detection import Instances
 
 
 @dataclass(slots=True)

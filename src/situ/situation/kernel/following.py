@@ -11,7 +11,7 @@ from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import find
 from situ.situation.kernel.relating import Queried, Related
 from situ.situation.kernel.table import Buffer, Ints, Table, sorted_table
-from situ.situation.plan import SequencePlan
+from situ.situation.policies.plan import SequencePlan
 
 
 class Following:

@@ -12,7 +12,7 @@ from situ.expr.columns import column_type
 from situ.situation.kernel.causes import NAMES, Chunk
 from situ.situation.kernel.pairing import is_text, scalar_names
 from situ.situation.kernel.table import Column, Ints, Table, sorted_table
-from situ.situation.leaves import Leaf
+from situ.situation.policies.leaves import Leaf
 
 
 @dataclass(frozen=True, slots=True)

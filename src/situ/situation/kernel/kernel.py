@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.detection import Instances, derived_id
 from situ.situation.kernel.asking import Step
 from situ.situation.kernel.causes import Causes, Origins
 from situ.situation.kernel.following import Following
@@ -29,9 +28,10 @@ from situ.situation.kernel.reporting import Detected, Report, schema_of
 from situ.situation.kernel.state import State, load, save
 from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined
 from situ.situation.kernel.timeless import Timeless
-from situ.situation.leaves import Leaf
-from situ.situation.plan import PolicyPlan, RelationPlan, partition_of
-from situ.situation.policy import Kind, Literal, Then
+from situ.situation.meaning.detection import Instances, derived_id
+from situ.situation.policies.leaves import Leaf
+from situ.situation.policies.plan import PolicyPlan, RelationPlan, partition_of
+from situ.situation.policies.policy import Kind, Literal, Then
 
 _PENDING = "pending"
 _SIGHTS = 1000

@@ -22,8 +22,8 @@ from situ.situation.kernel.following import Following, width_of
 from situ.situation.kernel.range_join import each_once, find
 from situ.situation.kernel.relating import Related, Stated
 from situ.situation.kernel.table import Column, Ints, Table
-from situ.situation.plan import ClausePlan, PolicyPlan
-from situ.situation.policy import Is, Literal
+from situ.situation.policies.plan import ClausePlan, PolicyPlan
+from situ.situation.policies.policy import Is, Literal
 
 UNBOUND = -1
 NOT_CHOSEN = -2

@@ -16,8 +16,8 @@ from situ.situation.kernel.consuming import consume
 from situ.situation.kernel.pairing import Pair, Pairing
 from situ.situation.kernel.range_join import distinct, each_once, find
 from situ.situation.kernel.table import Bools, Ints, Table, sorted_table
-from situ.situation.plan import RelationPlan
-from situ.situation.syntax import Consumption
+from situ.situation.language.syntax import Consumption
+from situ.situation.policies.plan import RelationPlan
 
 SLICE = 4096
 """About so many events are looked at together where an event counts only once."""

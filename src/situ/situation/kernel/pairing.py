@@ -20,8 +20,8 @@ from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.range_join import Found, find
 from situ.situation.kernel.table import CODE, Bools, Column, Ints, Table
-from situ.situation.leaves import Leaf, scalars
-from situ.situation.policy import LEFT, RIGHT, Reach, Relation
+from situ.situation.policies.leaves import Leaf, scalars
+from situ.situation.policies.policy import LEFT, RIGHT, Reach, Relation
 from situ.types.model import STRING, Type, plain
 
 CANDIDATES = 1 << 16

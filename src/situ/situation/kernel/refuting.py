@@ -19,8 +19,8 @@ from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import each_once
 from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.table import Ints, Table
-from situ.situation.plan import ClausePlan
-from situ.situation.policy import Is, Literal
+from situ.situation.policies.plan import ClausePlan
+from situ.situation.policies.policy import Is, Literal
 
 FEW = 16
 """For so few matches it looks everywhere at once."""

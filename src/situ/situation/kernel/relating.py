@@ -13,7 +13,7 @@ from situ.situation.kernel.asking import Asked, Extended, Step, looked_up
 from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.table import Table
 from situ.situation.kernel.timeless import Timeless
-from situ.situation.plan import RelationPlan
+from situ.situation.policies.plan import RelationPlan
 
 
 class Queried:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.detection import Cause, Detection
 from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import Ints, Table
+from situ.situation.meaning.detection import Cause, Detection
 
 _CAUSES = pa.list_(pa.struct([("source", pa.string()), ("id", pa.string()), ("pos", pa.int64())]))
 

@@ -10,12 +10,12 @@ from situ.expr.columns import below, column
 from situ.expr.emit_numpy import Mask, compile_mask
 from situ.expr.emit_python import compile_test
 from situ.expr.runtime import FAILURES
-from situ.situation.detection import Instances
+from situ.situation.domain.ontology import Ontology
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.range_join import distinct
 from situ.situation.kernel.table import Bools, Ints
-from situ.situation.ontology import Ontology
-from situ.situation.policy import IT, LEFT, RIGHT, Alias, Policy, Relation
+from situ.situation.meaning.detection import Instances
+from situ.situation.policies.policy import IT, LEFT, RIGHT, Alias, Policy, Relation
 
 
 class Timeless:

@@ -1,0 +1,182 @@
+"""Actions: what a project declares under a name, in terms of the few things that Situ can do.
+
+Plain data, checked as far as it can be without a policy. How actions are written is
+:mod:`situ.situation.actions.load_actions`; whether one fits a policy is :mod:`situ.situation.actions.resolve_actions`;
+what it comes to for a detection is :mod:`situ.situation.actions.perform`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.errors import Location
+from situ.situation.actions.templates import Template
+
+VERBS = ("publish", "notify", "webhook", "command", "log", "delete policy", "suspend policy")
+"""What Situ can do, by the names that policies and ``actions.yaml`` use."""
+LEVELS = ("debug", "info", "warning", "error")
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A JSON value that is always the same."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Values by name."""
+
+    entries: tuple[tuple[str, Data], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Values in order."""
+
+    items: tuple[Data, ...]
+
+
+Data = Template | Constant | Record | Listing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """An event of this type, from the policy."""
+
+    type: str
+    data: Record = Record(())
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """A text for people: who is told, and what. Without a text, what was detected."""
+
+    to: Template
+    text: Template | None = None
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """A request to an address. Its host is always the same; without data the situation is sent."""
+
+    url: Template
+    method: str = "POST"
+    headers: tuple[tuple[str, Template], ...] = ()
+    data: Data | None = None
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A message to a device, which is a client. Without data the situation is sent."""
+
+    to: Template
+    data: Data | None = None
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A line in the log of the engine."""
+
+    text: Template
+    level: str = "info"
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePolicy:
+    """The policy of this name is removed."""
+
+    policy: Template
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspendPolicy:
+    """The policy of this name is suspended, until somebody resumes it."""
+
+    policy: Template
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+Step = Publish | Notify | Webhook | Command | Log | DeletePolicy | SuspendPolicy
+
+VERB_OF: Mapping[type[Step], str] = dict(
+    zip((Publish, Notify, Webhook, Command, Log, DeletePolicy, SuspendPolicy), VERBS, strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAction:
+    """What a project calls ``raise alarm``: one thing after another."""
+
+    name: str
+    steps: tuple[Step, ...]
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def arguments(self) -> int:
+        """How many words it needs behind its name."""
+        return max((each.argument for step in self.steps for each in references_of(step)), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """All actions of a project by name, and the pairs that oppose each other, each in the order of names."""
+
+    named: Mapping[str, NamedAction] = field(default_factory=dict)
+    opposed: frozenset[tuple[str, str]] = frozenset()
+    faulty: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of those that are declared, but wrong: whoever uses one is not told that there is none."""
+
+    def oppose(self, one: str, other: str) -> bool:
+        return (min(one, other), max(one, other)) in self.opposed
+
+
+def templates_of(step: Step) -> Iterator[Template]:
+    """Every template of a step."""
+    match step:
+        case Publish(data=data):
+            yield from templates_in(data)
+        case Notify(to=to, text=text):
+            yield to
+            if text is not None:
+                yield text
+        case Webhook(url=url, headers=headers, data=sent):
+            yield url
+            yield from (template for _, template in headers)
+            if sent is not None:
+                yield from templates_in(sent)
+        case Command(to=to, data=sent):
+            yield to
+            if sent is not None:
+                yield from templates_in(sent)
+        case Log(text=said):
+            yield said
+        case DeletePolicy(policy=policy) | SuspendPolicy(policy=policy):
+            yield policy
+
+
+def templates_in(data: Data) -> Iterator[Template]:
+    match data:
+        case Template():
+            yield data
+        case Record(entries=entries):
+            for _, each in entries:
+                yield from templates_in(each)
+        case Listing(items=items):
+            for each in items:
+                yield from templates_in(each)
+
+
+def references_of(step: Step) -> Iterator[Any]:
+    for template in templates_of(step):
+        yield from template.references

@@ -1,0 +1,1 @@
+"""The domain that policies speak of: concepts, relationships, and which sources tell of them."""

@@ -1,0 +1,321 @@
+"""Leaves of all policies in groups that share their work, and how the rows of each are made.
+
+Leaves that differ only in constraints, or in what their rows carry, are one group: a test is evaluated once for all of
+them, for those observations and instances that some constraint lets through, and the pairs are then sorted out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from situ.catalogue import TEST_FAILED, UNKNOWN_IDENTITIES
+from situ.errors import Problem
+from situ.expr.by_rows import outer_reads
+from situ.expr.columns import values_of
+from situ.expr.emit_numpy import Mask, compile_mask
+from situ.expr.print import print_expression
+from situ.expr.tree import Node
+from situ.expr.vectors import Array, Batch, Bools, Key, RowsOf
+from situ.situation.enrichment.indexes import Index
+from situ.situation.enrichment.known import IDENTITY, Knowledge, Known, unknown_batch
+from situ.situation.enrichment.pairing import Pairing
+from situ.situation.enrichment.rows import BASE, column_name, row_schema
+from situ.situation.policies.leaves import Leaf, Scalar
+from situ.situation.policies.policy import IT, LEFT, RIGHT
+from situ.types.model import Type
+
+_IDENTITY, _PUSH = BASE.get_field_index("identity"), BASE.get_field_index("push")
+_LONGEST_SAMPLE = 200
+NO_CONSTRAINT = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Observations of identities that no source knows, and one of these."""
+
+    push: str
+    concept: str
+    count: int
+    sample: str
+
+    @property
+    def problem(self) -> Problem:
+        return UNKNOWN_IDENTITIES(push=self.push, concept=self.concept, count=self.count, sample=self.sample)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A test that failed, on how many pairs of observation and instance, and the values of one."""
+
+    test: str
+    count: int
+    sample: Mapping[str, Any]
+
+    @property
+    def shown(self) -> str:
+        """The sample as text."""
+        return ", ".join(f"{name} = {value!r}" for name, value in self.sample.items())[:_LONGEST_SAMPLE]
+
+    @property
+    def problem(self) -> Problem:
+        return TEST_FAILED(test=self.test, count=self.count, sample=self.shown)
+
+
+class Seen:
+    """One batch of observations, and where its identities are among what is known."""
+
+    def __init__(self, rows: pa.RecordBatch, scalars: Sequence[Scalar], knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+        values = rows.columns[len(BASE) :]
+        self._values = {scalar.path: array for scalar, array in zip(scalars, values, strict=True)}
+        self.rows = rows
+        self.count = rows.num_rows
+        self.identities = rows.column(_IDENTITY)
+        self._base = pa.RecordBatch.from_arrays(rows.columns[: len(BASE)], schema=BASE)
+        self._places: dict[str, Array] = {}
+        self.chosen: dict[int, Bools] = {}
+        """By the number of a constraint."""
+        self.failures: list[Failure] = []
+
+    def places(self, concept: str) -> Array:
+        """The row of each observed instance among those of a concept; one behind the last if it is not known."""
+        found = self._places.get(concept)
+        if found is None:
+            found = self._places[concept] = self.knowledge.of(concept).places(self.identities)
+        return found
+
+    def batch(self, group: Group) -> Batch:
+        """What tests see of the observed instances: what is known of them, and what the events say."""
+        return Batch({key: self.column(group, key[1], type) for key, type in group.observed_reads.items()}, self.count)
+
+    def column(self, group: Group, path: tuple[str, ...], type: Type) -> pa.Array:
+        if path[0] == group.attribute:
+            return self._values[path]
+        if path == IDENTITY:
+            return self.identities
+        places, known = self.places(group.concept), self.knowledge.of(group.concept)
+        return known.column(path, type).take(pa.array(places, mask=places == len(known)))
+
+    def taken(self, places: Array | None) -> pa.RecordBatch:
+        """Who and when of these observations; None: of all."""
+        return self._base if places is None else self._base.take(pa.array(places))
+
+    def unknown(self) -> Iterator[Unknown]:
+        for concept, places in self._places.items():
+            known = self.knowledge.of(concept)
+            if not self.knowledge.has(concept):
+                continue
+            absent = np.flatnonzero(places == len(known))
+            if len(absent):
+                first = int(absent[0])
+                push, sample = self.rows.column(_PUSH)[first].as_py(), self.identities[first].as_py()
+                yield Unknown(push=push, concept=concept, count=len(absent), sample=sample)
+
+
+class Constraints:
+    """Constraints of aliases: each compiled once, and evaluated once for all instances of a concept.
+
+    They are numbered: to look one up by what it says would take longer than to evaluate it for an event.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, Node], int] = {}
+        self._masks: list[Mask] = []
+        self._held: dict[int, tuple[Known, Bools]] = {}
+
+    def number(self, concept: str, constraint: Node | None) -> int:
+        """The number of a constraint on instances of a concept; -1: there is none."""
+        if constraint is None:
+            return NO_CONSTRAINT
+        number = self._numbers.setdefault((concept, constraint), len(self._masks))
+        if number == len(self._masks):
+            self._masks.append(compile_mask(constraint))
+        return number
+
+    def instances(self, number: int, known: Known) -> Bools | None:
+        """Which of all instances satisfy a constraint; None: all do."""
+        if number == NO_CONSTRAINT:
+            return None
+        held = self._held.get(number)
+        if held is None or held[0] is not known:
+            held = self._held[number] = (known, known.holds(self._masks[number]))
+        return held[1]
+
+    def observations(self, number: int, concept: str, seen: Seen) -> Bools | None:
+        """Of which observations the instance satisfies the constraint; None: of all."""
+        places = seen.places(concept)
+        if number == NO_CONSTRAINT:
+            return None
+        found = seen.chosen.get(number)
+        if found is None:
+            known = seen.knowledge.of(concept)
+            found = seen.chosen[number] = self._of_places(number, known, places, seen)
+        return found
+
+    def _of_places(self, number: int, known: Known, places: Array, seen: Seen) -> Bools:
+        satisfied = self.instances(number, known)
+        assert satisfied is not None
+        found: Bools = np.append(satisfied, False)[places]
+        absent = np.flatnonzero(places == len(known))
+        if len(absent):
+            mask = self._masks[number]
+            batch = unknown_batch(IT, mask.reads, seen.identities.take(pa.array(absent)))
+            found[absent] = mask.of(mask.frame(batch)).holds
+        return found
+
+
+class Group(ABC):
+    """Leaves that differ in nothing but constraints and in what their rows carry."""
+
+    def __init__(self, leaves: list[Leaf], constraints: Constraints) -> None:
+        first = leaves[0]
+        self.leaves, self.constraints = leaves, constraints
+        self._numbers = [constraints.number(leaf.concept, leaf.constraint) for leaf in leaves]
+        self.concept, self.attribute, self.variable = first.concept, first.attribute, first.observed
+        self.test = first.test
+        scalars = {scalar.path: scalar for leaf in leaves for scalar in leaf.scalars}
+        if first.test is not None:
+            read = (each for each in outer_reads(first.test) if each.variable == first.observed)
+            scalars = {each.path: Scalar(path=each.path, type=each.type) for each in read}
+        self.reads = tuple(scalars.values())
+
+    @property
+    def observed_reads(self) -> dict[Key, Type]:
+        return {(self.variable, scalar.path): scalar.type for scalar in self.reads}
+
+    def chosen(self, seen: Seen) -> list[Bools | None]:
+        """For each leaf, of which observations the instance satisfies its constraint; None: of all."""
+        return [self.constraints.observations(number, self.concept, seen) for number in self._numbers]
+
+    @abstractmethod
+    def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
+        """The rows of each leaf that has some."""
+
+    def failed(self, reads: Mapping[Key, Type], batches: Mapping[str, tuple[Batch, int]], count: int) -> Failure:
+        """What failed, with the values in these rows of these batches."""
+        assert self.test is not None
+        sample = {}
+        for (variable, path), type in reads.items():
+            batch, place = batches[variable]
+            sample[column_name((variable, *path))] = values_of(batch.array((variable, path)).slice(place, 1), type)[0]
+        return Failure(test=print_expression(self.test), count=count, sample=sample)
+
+
+class _Observations(Group):
+    """Without a test: whatever is observed of instances that satisfy the constraint."""
+
+    def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
+        for leaf, chosen in zip(self.leaves, self.chosen(seen), strict=True):
+            places = None if chosen is None or chosen.all() else np.flatnonzero(chosen)
+            if places is not None and not len(places):
+                continue
+            base = seen.taken(places)
+            columns = [seen.column(self, scalar.path, scalar.type) for scalar in leaf.scalars]
+            if places is not None:
+                columns = [each.take(pa.array(places)) for each in columns]
+            yield leaf, pa.RecordBatch.from_arrays([*base.columns, *columns], schema=row_schema(leaf))
+
+
+class _Unary(Group):
+    """A test of the observed instance alone."""
+
+    def __init__(self, leaves: list[Leaf], constraints: Constraints) -> None:
+        super().__init__(leaves, constraints)
+        assert self.test is not None
+        self._mask = compile_mask(self.test)
+
+    def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
+        batch = seen.batch(self)
+        outcome = self._mask.of(self._mask.frame(batch))
+        chosen = self.chosen(seen)
+        for leaf, mask in zip(self.leaves, chosen, strict=True):
+            places = np.flatnonzero(outcome.holds if mask is None else outcome.holds & mask)
+            if len(places):
+                yield leaf, pa.RecordBatch.from_arrays(seen.taken(places).columns, schema=row_schema(leaf))
+        if outcome.failed is not None:
+            failed = np.flatnonzero(outcome.failed & _any(chosen, seen.count))
+            if len(failed):
+                batches = {self.variable: (batch, int(failed[0]))}
+                seen.failures.append(self.failed(self._mask.reads, batches, len(failed)))
+
+
+def _any(masks: list[Bools | None], count: int) -> Bools:
+    """Where one of them is true; None is true everywhere."""
+    found = np.zeros(count, np.bool_)
+    for mask in {id(mask): mask for mask in masks}.values():
+        if mask is None:
+            return np.ones(count, np.bool_)
+        found |= mask
+    return found
+
+
+class _Binary(Group):
+    """A test of the observed instance and another one."""
+
+    def __init__(self, leaves: list[Leaf], constraints: Constraints) -> None:
+        super().__init__(leaves, constraints)
+        assert self.test is not None
+        self.other = leaves[0].other
+        self._other_numbers = [constraints.number(leaf.other, leaf.other_constraint) for leaf in leaves]
+        self._unobserved = RIGHT if self.variable == LEFT else LEFT
+        self._pairing = Pairing(self.test, self.variable, self._unobserved)
+        self._others: _Others | None = None
+
+    def rows(self, seen: Seen) -> Iterator[tuple[Leaf, pa.RecordBatch]]:
+        others = self._of_others(seen.knowledge.of(self.other))
+        chosen = self.chosen(seen)
+        places = np.flatnonzero(_any(chosen, seen.count))
+        if not len(places) or not len(others.places):
+            return
+        batch = seen.batch(self)
+        some = batch if len(places) == seen.count else RowsOf(batch, places)
+        pairs = self._pairing.pairs(some, others.batch, others.index)
+        if pairs.failed is not None:
+            batches = {self.variable: (some, pairs.failed[0]), self._unobserved: (others.batch, pairs.failed[1])}
+            seen.failures.append(self.failed(self._pairing.mask.reads, batches, pairs.failures))
+        rows, partners = places[pairs.rows], others.places[pairs.others]
+        for leaf, mask, satisfied in zip(self.leaves, chosen, others.satisfied, strict=True):
+            if len(self.leaves) == 1:
+                mine, theirs = rows, partners
+            else:
+                keep = np.ones(len(rows), np.bool_) if mask is None else mask[rows]
+                if satisfied is not None:
+                    keep = keep & satisfied[partners]
+                mine, theirs = rows[keep], partners[keep]
+            if len(mine):
+                base, other = seen.taken(mine), others.known.identities.take(pa.array(theirs))
+                yield leaf, pa.RecordBatch.from_arrays([*base.columns, other], schema=row_schema(leaf))
+
+    def _of_others(self, known: Known) -> _Others:
+        if self._others is None or self._others.known is not known:
+            satisfied = [self.constraints.instances(number, known) for number in self._other_numbers]
+            places = np.flatnonzero(_any(satisfied, len(known)))
+            whole = known.batch(self._unobserved, self._pairing.mask.reads)
+            batch = whole if len(places) == len(known) else RowsOf(whole, places)
+            index = self._pairing.index(batch)
+            self._others = _Others(known=known, satisfied=satisfied, places=places, batch=batch, index=index)
+        return self._others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Others:
+    """The instances that observations are joined to: those that some leaf's constraint lets through."""
+
+    known: Known
+    satisfied: list[Bools | None]
+    places: Array
+    batch: Batch
+    index: Index | None = field(repr=False)
+
+
+def group_of(leaves: list[Leaf], constraints: Constraints) -> Group:
+    """The group of leaves with one concept, attribute and test."""
+    if leaves[0].test is None:
+        return _Observations(leaves, constraints)
+    return _Binary(leaves, constraints) if leaves[0].other else _Unary(leaves, constraints)

@@ -1,0 +1,261 @@
+"""``*.test.yaml`` → a test of policies, with a place for everything that is wrong in it.
+
+Events are checked against the types, rows against the columns of their tables. Files that a test names are read by
+whoever calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Protocol
+
+from situ.catalogue import NO_TABLE_TO_FILL, TEST_FILE_UNFIT, UNKNOWN_ALIAS, UNKNOWN_POLICY
+from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence, parse_json, parse_yaml, to_data
+from situ.errors import Location, Problem, Problems, SituError, nearest
+from situ.event.instants import microseconds
+from situ.quantities import parse_duration, parse_instant
+from situ.situation.meaning.policy_test import START, Expected, GivenEvent, PolicyTest
+from situ.situation.policies.policy import Policy
+from situ.sources.model import Source
+from situ.sources.table import Table, make_table
+from situ.types.decode import Extra
+from situ.types.event_data import EventData
+from situ.types.table import Types
+
+ENDING = ".test.yaml"
+_SOURCE = "test"
+_MICROSECOND = timedelta(microseconds=1)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d")
+_LISTS = (".yaml", ".yml", ".json", ".jsonl")
+
+
+class Files(Protocol):
+    """How files that a test names are read; their names are taken from the folder of the test."""
+
+    def text(self, file: str) -> bytes:
+        """The content of a file; :class:`SituError` if it cannot be read."""
+
+    def table(self, source: Source, file: str) -> Table:
+        """The rows in a file of the form that a source has; :class:`SituError` if it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a test is about: the types, sources and policies of its project."""
+
+    types: Types
+    sources: Mapping[str, Source]
+    policies: Mapping[str, Policy]
+    extra: Extra = "drop"
+
+
+def load_policy_test(document: Document, around: Surroundings, files: Files, problems: Problems) -> PolicyTest | None:
+    """The test of a file; None if it has errors, which are reported."""
+    found = Problems()
+    test = _Loading(document, around, files, found).test()
+    problems.extend(found)
+    return None if found.errors else test
+
+
+class _Loading:
+    def __init__(self, document: Document, around: Surroundings, files: Files, problems: Problems) -> None:
+        self.document, self.around, self.files, self.problems = document, around, files, problems
+        self.read = Reader(problems)
+        self.data = EventData(around.types, around.extra)
+        self.own = document.file.rsplit("/", 1)[-1].removesuffix(ENDING)
+        """The policy beside the test, if there is one of that name."""
+
+    def test(self) -> PolicyTest | None:
+        fields = self.read.document(self.document, required=("given", "expect"), optional=("policies",))
+        given = fields.fields("given", optional=("events", "pull", "clock")) if fields is not None else None
+        if fields is None or given is None:
+            return None
+        expect = tuple(each for item in fields.items("expect") for each in self._expected(item))
+        named = [*self._policies(fields), *(each.policy for each in expect if each.policy)]
+        beside = [self.own] if self.own in self.around.policies else []
+        policies = tuple(dict.fromkeys([*beside, *named]))
+        if not policies and not self.problems.errors:
+            self.problems.add(UNKNOWN_POLICY(self._place(), name=self.own, nearest=self._similar(self.own)))
+        return PolicyTest(
+            name=self.own,
+            policies=policies,
+            events=tuple(self._events(given.node("events"))),
+            pull=dict(self._pull(given)),
+            clock=self._time(given.scalar("clock")),
+            expect=expect,
+            file=self.document.file,
+        )
+
+    def _place(self) -> Location | None:
+        return None if self.document.root is None else self.document.root.location
+
+    def _similar(self, name: str) -> tuple[str, ...]:
+        return nearest(name, self.around.policies)
+
+    def _policies(self, fields: Fields) -> Iterator[str]:
+        for scalar in fields.scalars("policies"):
+            if self._known(scalar):
+                yield scalar.text
+
+    def _known(self, policy: Scalar) -> bool:
+        if policy.text in self.around.policies:
+            return True
+        self.problems.add(UNKNOWN_POLICY(policy.location, name=policy.text, nearest=self._similar(policy.text)))
+        return False
+
+    # ── what is expected ──
+
+    def _expected(self, node: Node) -> Iterator[Expected]:
+        fields = self.read.fields(node, optional=("policy", "at", "bindings", "closed", "detections"))
+        if fields is None:
+            return
+        scalar = fields.scalar("policy")
+        name = self.own if scalar is None else scalar.text
+        if (scalar is not None and not self._known(scalar)) or ("policy" in fields and scalar is None):
+            return
+        if name not in self.around.policies:
+            self.problems.add(UNKNOWN_POLICY(node.location, name=name, nearest=self._similar(name)))
+            return
+        yield Expected(
+            policy=name,
+            at=self._time(fields.scalar("at")),
+            bindings=tuple(sorted(self._bindings(self.around.policies[name], fields))),
+            closed=self._time(fields.scalar("closed")),
+            detections=fields.integer("detections", least=1),
+            location=node.location,
+        )
+
+    def _bindings(self, policy: Policy, fields: Fields) -> Iterator[tuple[str, str]]:
+        aliases = [each.name for each in policy.aliases]
+        for key, value in fields.entries("bindings"):
+            identity = self.read.text(value)
+            if key.text not in aliases:
+                self.problems.add(UNKNOWN_ALIAS(key.location, name=key.text, nearest=nearest(key.text, aliases)))
+            elif identity is not None:
+                yield key.text, identity
+
+    def _time(self, scalar: Scalar | None) -> int | None:
+        """A duration after the start of the test, or an instant."""
+        if scalar is None:
+            return None
+        try:
+            if _INSTANT.match(scalar.text):
+                return microseconds(parse_instant(scalar.text, scalar.location))
+            return START + parse_duration(scalar.text, scalar.location) // _MICROSECOND
+        except SituError as error:
+            self.problems.extend(error.problems)
+            return None
+
+    # ── what is given ──
+
+    def _events(self, node: Node | None) -> Iterator[GivenEvent]:
+        latest = None
+        for number, item in enumerate(self._list(node), 1):
+            fields = self.read.fields(item, required=("at", "type"), optional=("data", "id", "source", "received"))
+            if fields is None:
+                continue
+            time, received = self._time(fields.scalar("at")), self._time(fields.scalar("received"))
+            type = fields.text("type")
+            if time is None or type is None:
+                continue
+            received = received if received is not None else time if latest is None else max(time, latest)
+            latest = received
+            given = fields.node("data")
+            decoded = self.data.decode(type, None if given is None else to_data(given))
+            if decoded.problems:
+                self.problems.extend(_placed(decoded.problems, (given or item).location))
+                continue
+            yield GivenEvent(
+                type=type,
+                id=fields.text("id", f"e{number}"),
+                source=fields.text("source", _SOURCE),
+                time=time,
+                received=received,
+                data=decoded.value,
+                location=item.location,
+            )
+
+    def _pull(self, given: Fields) -> Iterator[tuple[str, Table]]:
+        for key, node in given.entries("pull"):
+            source = self.around.sources.get(key.text)
+            if source is None:
+                similar = nearest(key.text, self.around.sources)
+                self.problems.add(NO_TABLE_TO_FILL(key.location, name=key.text, nearest=similar))
+                continue
+            try:
+                table = self._table(source, node)
+            except SituError as error:
+                self.problems.extend(_placed(error.problems, node.location))
+            else:
+                if table is not None:
+                    yield key.text, table
+
+    def _table(self, source: Source, node: Node) -> Table | None:
+        file = self._file(node)
+        if file is not None and not file.text.endswith(_LISTS):
+            return self.files.table(source, file.text)
+        names, before = [each.name for each in source.columns], len(self.problems)
+        items = [item for item in self._list(node) if self.read.fields(item, optional=names) is not None]
+        if len(self.problems) > before:
+            return None
+        rows = [to_data(item) for item in items]
+        cells: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
+        return make_table(source, cells)
+
+    def _file(self, node: Node | None) -> Scalar | None:
+        """The file that stands in place of a list."""
+        if node is None or isinstance(node, Sequence):
+            return None
+        fields = self.read.fields(node, required=("file",))
+        return None if fields is None else fields.scalar("file")
+
+    def _list(self, node: Node | None) -> tuple[Node, ...]:
+        if node is None:
+            return ()
+        if isinstance(node, Sequence):
+            return node.items
+        file = self._file(node)
+        return () if file is None else self._listed(file)
+
+    def _listed(self, file: Scalar) -> tuple[Node, ...]:
+        reading = next((read for ending, read in _READERS.items() if file.text.endswith(ending)), None)
+        if reading is None:
+            remedy = f"Name one that ends with {', '.join(_LISTS)}."
+            self.problems.add(
+                TEST_FILE_UNFIT(file.location, file=file.text, reason="it is no list of this form", remedy=remedy)
+            )
+            return ()
+        try:
+            data = self.files.text(file.text)
+        except SituError as error:
+            self.problems.extend(_placed(error.problems, file.location))
+            return ()
+        found: list[Node] = []
+        for document in reading(data, file.text):
+            self.problems.extend(document.problems)
+            if document.root is not None:
+                found.append(document.root)
+        if file.text.endswith(".jsonl"):
+            return tuple(found)
+        return (self.read.items(found[0]) or ()) if found else ()
+
+
+def _lines(data: bytes, file: str) -> list[Document]:
+    """One JSON value a line."""
+    return [parse_json(line, file) for line in data.splitlines() if line.strip()]
+
+
+_READERS: Mapping[str, Callable[[bytes, str], list[Document]]] = {
+    ".yaml": lambda data, file: [parse_yaml(data, file)],
+    ".yml": lambda data, file: [parse_yaml(data, file)],
+    ".json": lambda data, file: [parse_json(data, file)],
+    ".jsonl": _lines,
+}
+
+
+def _placed(problems: tuple[Problem, ...], place: Location) -> tuple[Problem, ...]:
+    """What is wrong with a value, at the place where it is written."""
+    return tuple(replace(each, location=place) for each in problems)

@@ -1,0 +1,301 @@
+"""Observations and occurrences by definition: what the reference says happened, before it looks for matches.
+
+An *observation* is what an event says of one attribute of one instance. An *occurrence* is a binding of aliases for
+which a relation, or one followed by another, was seen to hold: when, and because of which events. Everything is
+computed for all events at once, by looking at every candidate. The kernel must find the same and shares nothing with
+this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby, product
+from typing import Any
+
+from situ.expr.interpret import interpret
+from situ.expr.runtime import FAILURES
+from situ.expr.tree import Node
+from situ.situation.domain.ontology import Ontology
+from situ.situation.language.syntax import Consumption
+from situ.situation.meaning.detection import Cause, Instances, Observation
+from situ.situation.policies.policy import IT, LEFT, RIGHT, Is, Kind, Policy, Relation, Side, Then
+
+Bindings = Mapping[str, str]
+"""Alias → identity."""
+Instance = Mapping[str, Any]
+"""What is known of one instance: attribute → value."""
+_Seen = tuple[Observation, Instance]
+"""An observation, and the observed instance as tests see it."""
+_Kept = dict[str, list[_Seen]]
+"""By side: what no later event has been paired with yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A relation or a sequence held for these identities.
+
+    ``time`` is None if it holds at any time: nothing in it comes from events. ``parts`` are the occurrences of
+    relations that a sequence was made of.
+    """
+
+    bindings: Bindings
+    time: int | None
+    causes: frozenset[Cause] = frozenset()
+    parts: tuple[tuple[Relation, Occurrence], ...] = ()
+
+
+def agree(first: Bindings, second: Bindings) -> bool:
+    """Whether no alias is bound to two identities."""
+    return all(second.get(alias, identity) == identity for alias, identity in first.items())
+
+
+def holds(condition: Node | None, values: Mapping[str, Instance]) -> bool:
+    """Whether a condition is true. Unknown and failed are not."""
+    if condition is None:
+        return True
+    try:
+        return interpret(condition, values) is True
+    except FAILURES:
+        return False
+
+
+def known(ontology: Ontology, instances: Instances, concept: str) -> dict[str, dict[str, Any]]:
+    """What pull sources know of the instances of a concept, those of its members included.
+
+    Of an identity that several of these concepts know, the attributes are put together; where they have the same one,
+    the concept itself goes first, then its members in their order.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for member in reversed(ontology.concepts[concept].members or (concept,)):
+        for identity, attributes in instances.get(member, {}).items():
+            said = {name: value for name, value in attributes.items() if value is not None}
+            found.setdefault(identity, {"id": identity}).update(said)
+    return found
+
+
+def with_kept(observations: Iterable[Observation], keep: Mapping[str, int], window: int) -> list[Observation]:
+    """The observations, and those through push sources that keep the last value again after each window.
+
+    Until the value is replaced, or older than its source lets it become.
+    """
+    seen = sorted(observations, key=_order)
+    repeated = []
+    for place, observation in enumerate(seen):
+        replaced = next((later.time for later in seen[place + 1 :] if _replaces(later, observation)), None)
+        for k in range(1, keep.get(observation.push, 0) // window + 1):
+            time = observation.time + k * window
+            if replaced is not None and replaced <= time:
+                break
+            cause = Cause(observation.cause.source, f"{observation.cause.id}+{k}")
+            repeated.append(replace(observation, time=time, cause=cause))
+    return sorted([*seen, *repeated], key=_order)
+
+
+def _replaces(later: Observation, observation: Observation) -> bool:
+    return (later.push, later.identity, later.attribute) == (
+        observation.push,
+        observation.identity,
+        observation.attribute,
+    )
+
+
+def _order(observation: Observation) -> tuple[int, str, str, str, str]:
+    """Events by time, those of one time by id and source; what one event says, by push source and identity."""
+    cause = observation.cause
+    return observation.time, cause.id, cause.source, observation.push, observation.identity
+
+
+class Happened:
+    """All occurrences of the relations and sequences of a policy, in the order of time."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ontology: Ontology,
+        observations: Iterable[Observation],
+        instances: Instances,
+        keep: Mapping[str, int],
+    ) -> None:
+        self.policy = policy
+        self.ontology = ontology
+        self.instances = instances
+        self.observations = with_kept(observations, keep, policy.window)
+        self.picked = cache(self._picked)
+        self.any = cache(self._any)
+        self.sequence = cache(self._sequence)
+        self._instances = cache(self._of_alias)
+
+    def _picked(self, relation: Relation) -> list[Occurrence]:
+        """The occurrences of a relation that is to hold: consumption decides which pairs of events count."""
+        if relation.kind is Kind.CORRELATION and self.policy.consumption is not Consumption.ALL:
+            return _sorted(self._consumed(relation))
+        return self.any(relation)
+
+    def _any(self, relation: Relation) -> list[Occurrence]:
+        """The occurrences of a relation that is not to hold: absence asks whether any pair of events exists."""
+        match relation.kind:
+            case Kind.CONSTRAINT:
+                return _sorted(self._timeless(relation))
+            case Kind.QUERY:
+                return _sorted(self._queried(relation))
+            case Kind.CORRELATION:
+                return _sorted(self._paired(relation))
+
+    def _sequence(self, then: Then) -> list[Occurrence]:
+        """The occurrences of a sequence, at least one side of which is to hold."""
+        if then.second.negated:
+            return _sorted(self._not_followed(then))
+        if then.first.negated:
+            return _sorted(self._not_preceded(then))
+        return _sorted(self._followed(then))
+
+    def positive(self, literal: Is | Then) -> list[Occurrence]:
+        return self.picked(literal.relation) if isinstance(literal, Is) else self.sequence(literal)
+
+    # ── observations ──
+
+    def _of_alias(self, alias: str) -> dict[str, dict[str, Any]]:
+        """The instances that pull sources know and the constraint of the alias lets through."""
+        declared = self.policy.alias(alias)
+        found = known(self.ontology, self.instances, declared.concept)
+        return {identity: each for identity, each in found.items() if holds(declared.constraint, {IT: each})}
+
+    def observed(self, side: Side) -> list[_Seen]:
+        """The observations of an event-based side, each with the instance as tests see it."""
+        declared = self.policy.alias(side.alias)
+        concept = self.ontology.concepts[declared.concept]
+        found = known(self.ontology, self.instances, declared.concept)
+        seen: list[_Seen] = []
+        for observation in self.observations:
+            if observation.attribute != side.event or observation.concept not in (concept.members or (concept.name,)):
+                continue
+            instance = found.get(observation.identity, {"id": observation.identity})
+            if holds(declared.constraint, {IT: instance}):
+                seen.append((observation, {**instance, side.event: observation.value}))
+        return seen
+
+    # ── occurrences of relations ──
+
+    def _timeless(self, relation: Relation) -> Iterator[Occurrence]:
+        candidates = [self._instances(side.alias).items() for side in relation.sides]
+        for chosen in product(*candidates):
+            bindings = _bound(relation, [identity for identity, _ in chosen])
+            if bindings is not None and _tested(relation, [instance for _, instance in chosen]):
+                yield Occurrence(bindings, None)
+
+    def _queried(self, relation: Relation) -> Iterator[Occurrence]:
+        [event_based] = [side for side in relation.sides if side.event]
+        for observation, observed in self.observed(event_based):
+            candidates = [
+                [(observation.identity, observed)] if side is event_based else self._instances(side.alias).items()
+                for side in relation.sides
+            ]
+            for chosen in product(*candidates):
+                bindings = _bound(relation, [identity for identity, _ in chosen])
+                if bindings is not None and _tested(relation, [instance for _, instance in chosen]):
+                    yield Occurrence(bindings, observation.time, frozenset([observation.cause]))
+
+    def _paired(self, relation: Relation) -> Iterator[Occurrence]:
+        left, right = relation.sides
+        for one, other in product(self.observed(left), self.observed(right)):
+            pair = self._pair(relation, one, other)
+            if pair is not None:
+                yield pair
+
+    def _pair(self, relation: Relation, left: _Seen, right: _Seen) -> Occurrence | None:
+        one, other = left[0], right[0]
+        if one.cause == other.cause or abs(one.time - other.time) > self.policy.window:
+            return None
+        bindings = _bound(relation, [one.identity, other.identity])
+        if bindings is None or not _tested(relation, [left[1], right[1]]):
+            return None
+        return Occurrence(bindings, max(one.time, other.time), frozenset([one.cause, other.cause]))
+
+    def _consumed(self, relation: Relation) -> Iterator[Occurrence]:
+        """Pairs of events each of which is spent once, events coming one after the other in the order of time."""
+        recent = self.policy.consumption is Consumption.RECENT
+        kept: _Kept = {LEFT: [], RIGHT: []}
+        for event in _events(self.observed(relation.sides[0]), self.observed(relation.sides[1])):
+            found = self._first_fitting(relation, event, {side: kept[side][::-1] for side in kept} if recent else kept)
+            if found is None:
+                for side, seen in event:
+                    kept[side].append(seen)
+                continue
+            pair, (side, (partner, _)) = found
+            yield pair
+            if recent:
+                kept[side] = [each for each in kept[side] if each[0].identity != partner.identity]
+            for each_side in kept:
+                kept[each_side] = [each for each in kept[each_side] if each[0].cause != partner.cause]
+
+    def _first_fitting(
+        self, relation: Relation, event: list[tuple[str, _Seen]], kept: _Kept
+    ) -> tuple[Occurrence, tuple[str, _Seen]] | None:
+        """The first pair of what an event observes with what is kept of the other side, and its partner there."""
+        for side, new in event:
+            other = RIGHT if side == LEFT else LEFT
+            for partner in kept[other]:
+                pair = self._pair(relation, new, partner) if side == LEFT else self._pair(relation, partner, new)
+                if pair is not None:
+                    return pair, (other, partner)
+        return None
+
+    # ── occurrences of sequences ──
+
+    def _followed(self, then: Then) -> Iterator[Occurrence]:
+        first, second = then.first.relation, then.second.relation
+        for one, other in product(self.picked(first), self.picked(second)):
+            if _at(one) < _at(other) <= _at(one) + then.within and agree(one.bindings, other.bindings):
+                parts = ((first, one), (second, other))
+                yield Occurrence({**one.bindings, **other.bindings}, other.time, one.causes | other.causes, parts)
+
+    def _not_followed(self, then: Then) -> Iterator[Occurrence]:
+        first = then.first.relation
+        for one in self.picked(first):
+            if not any(self.between(then.second.relation, _at(one) + 1, _at(one) + then.within, one.bindings)):
+                yield Occurrence(one.bindings, _at(one) + then.within, one.causes, ((first, one),))
+
+    def _not_preceded(self, then: Then) -> Iterator[Occurrence]:
+        second = then.second.relation
+        for other in self.picked(second):
+            if not any(self.between(then.first.relation, _at(other) - then.within, _at(other) - 1, other.bindings)):
+                yield Occurrence(other.bindings, other.time, other.causes, ((second, other),))
+
+    def between(self, relation: Relation, start: int, end: int, bindings: Bindings) -> Iterator[Occurrence]:
+        """Those of any pairs of events, from start to end, both included, that agree with bindings."""
+        for each in self.any(relation):
+            if (each.time is None or start <= each.time <= end) and agree(each.bindings, bindings):
+                yield each
+
+
+def _events(left: Iterable[_Seen], right: Iterable[_Seen]) -> Iterator[list[tuple[str, _Seen]]]:
+    """What each event observes, the left side first; events in their order."""
+    both = [(LEFT, seen) for seen in left] + [(RIGHT, seen) for seen in right]
+    both.sort(key=lambda each: (_order(each[1][0])[:3], each[0], _order(each[1][0])))
+    for _, event in groupby(both, key=lambda each: each[1][0].cause):
+        yield list(event)
+
+
+def _at(occurrence: Occurrence) -> int:
+    """When a part of a sequence was: constraints, which hold at any time, are never one."""
+    assert occurrence.time is not None
+    return occurrence.time
+
+
+def _bound(relation: Relation, identities: list[str]) -> Bindings | None:
+    """The binding of a relation's aliases; None if that would bind an alias twice."""
+    bindings = dict(zip(relation.aliases, identities, strict=True))
+    return bindings if list(map(bindings.get, relation.aliases)) == identities else None
+
+
+def _tested(relation: Relation, instances: list[Instance]) -> bool:
+    return holds(relation.test, dict(zip((LEFT, RIGHT), instances, strict=False)))
+
+
+def _sorted(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
+    return sorted(
+        occurrences,
+        key=lambda each: (each.time is not None, each.time or 0, sorted(each.bindings.items()), sorted(each.causes)),
+    )

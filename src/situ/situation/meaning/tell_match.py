@@ -1,0 +1,153 @@
+"""Why something was detected or was not, in lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from situ.event.instants import print_instant
+from situ.situation.meaning.detection import Cause, Observation
+from situ.situation.meaning.explain_lack import Lack, Why
+from situ.situation.meaning.explain_match import Absent, Explained, Failed, WhyDetected, WhyMissed
+from situ.situation.meaning.occurrences import Bindings, Occurrence
+from situ.situation.policies.policy import Policy
+from situ.situation.policies.wording import clause_text, duration_text, literal_text
+
+Moment = Callable[[int], str]
+"""How an instant reads."""
+MET, NOT_MET = "met", "not met"
+
+
+def tell_detection(policy: Policy, why: WhyDetected, moment: Moment = print_instant) -> list[str]:
+    """A detection: whom it binds, what its events said, how each clause was met."""
+    return list(_Telling(policy, moment).detection(why))
+
+
+def tell_miss(policy: Policy, why: WhyMissed, moment: Moment = print_instant) -> list[str]:
+    """A miss: the nearest thing to a match, and what failed in it."""
+    return list(_Telling(policy, moment).miss(why))
+
+
+class _Telling:
+    def __init__(self, policy: Policy, moment: Moment) -> None:
+        self.policy, self.moment = policy, moment
+
+    def detection(self, why: WhyDetected) -> Iterator[str]:
+        found = why.detection
+        yield f"{found.policy}: {_identities(dict(found.bindings))}"
+        yield f"  detection {found.id}"
+        waited = f", settled at {self.moment(found.time)}" if found.time != found.activation else ""
+        yield f"  activated at {self.moment(found.activation)}{waited}"
+        yield "because"
+        for cause, said in why.said.items():
+            yield from (f"  {self._observation(each)}" for each in said)
+            if not said:
+                yield f"  {_event(cause)}, which is not here any more"
+        yield "so that"
+        for explained in why.clauses:
+            yield from self._met(explained)
+
+    def miss(self, why: WhyMissed) -> Iterator[str]:
+        asked = _identities(why.bindings) or "anything"
+        yield f"{self.policy.name}: {asked} around {self.moment(why.at)}"
+        for found in why.detected:
+            yield f"  was detected: {found.id}, {_identities(dict(found.bindings))}, at {self.moment(found.time)}"
+        if why.detected:
+            return
+        if why.activation is None:
+            yield "  nothing of it happened around that time"
+        else:
+            yield f"  nearest to it: {_identities(why.nearest)}, activated at {self.moment(why.activation)}"
+        failed = {each.place: each for each in why.failed}
+        for place in range(len(self.policy.clauses)):
+            if place in failed:
+                yield from self._failed(failed[place])
+            elif place in why.met:
+                yield from self._met(why.met[place])
+            else:
+                yield f"  not judged: {clause_text(self.policy.clauses[place], self.policy.window)}"
+
+    # ── clauses ──
+
+    def _met(self, explained: Explained) -> Iterator[str]:
+        yield f"  {MET}: {clause_text(explained.clause, self.policy.window)}"
+        if explained.occurrence is not None and explained.literal is not None:
+            by = literal_text(explained.literal, self.policy.window)
+            shown = f"{by}: " if len(explained.clause) > 1 else ""
+            yield f"    {shown}{self._occurrence(explained.occurrence)}"
+            for relation, part in explained.occurrence.parts:
+                yield f"      {relation.text}: {self._occurrence(part)}"
+        for absent in explained.absent:
+            yield from self._absent(absent, alone=len(explained.absent) == 1)
+
+    def _absent(self, absent: Absent, *, alone: bool) -> Iterator[str]:
+        span = f"from {self.moment(absent.start)} to {self.moment(absent.end)}"
+        text = literal_text(absent.literal, self.policy.window)
+        if not absent.close:
+            yield f"    {text}: nothing to the contrary {span}"
+            return
+        yield f"    {text}: to the contrary{'' if alone else ', but not together with the rest,'}"
+        for occurrence in absent.close:
+            yield f"      {self._occurrence(occurrence)}"
+
+    def _failed(self, failed: Failed) -> Iterator[str]:
+        yield f"  {NOT_MET}: {clause_text(failed.clause, self.policy.window)}"
+        for literal, occurrence in failed.refuted:
+            yield f"    {literal_text(literal, self.policy.window)}: refuted, {self._occurrence(occurrence)}"
+        for lack in failed.lacks:
+            yield f"    {literal_text(lack.literal, self.policy.window)}: {self._lack(lack)}"
+            yield from (f"      {self._observation(each)}" for each in lack.seen)
+
+    def _lack(self, lack: Lack) -> str:
+        who = f"{lack.alias} = {lack.identity}" if lack.identity else lack.alias
+        part = f"`{lack.relation.text}`" if lack.relation is not None else ""
+        nearest = self._occurrence(lack.occurrence) if lack.occurrence is not None else ""
+        match lack.why:
+            case Why.OTHER_TIME:
+                return f"it occurred {duration_text(lack.apart)} away, {nearest}"
+            case Why.OTHER_IDENTITY:
+                return f"not for {who}; it occurred for others, {nearest}"
+            case Why.OTHER_OCCURRENCE:
+                return f"it occurred, {nearest}, but not at the time another sequence is about"
+            case Why.UNSEEN:
+                return f"no event said anything about {who} that {part} looks at"
+            case Why.UNKNOWN:
+                return f"no pull source knows {who}"
+            case Why.CONSTRAINT:
+                return f"{who} does not satisfy `{self.policy.alias(lack.alias).text}`"
+            case Why.APART:
+                return f"both sides were seen, but {duration_text(lack.apart)} apart"
+            case Why.SPENT:
+                return f"it would have been true, but an event was spent on another pair ({self.policy.consumption})"
+            case Why.UNTRUE:
+                return f"{part} was not true of what was seen"
+            case Why.FIRST:
+                return f"{part}, which comes first, was not true of what was seen"
+            case Why.SECOND:
+                return f"{part}, which follows, was not true of what was seen"
+            case Why.ORDER:
+                if lack.apart <= 0:
+                    return f"both occurred, but the second {duration_text(-lack.apart)} before the first"
+                return f"both occurred, but {duration_text(lack.apart)} apart"
+            case Why.BROKEN:
+                return f"{part} should have been absent, but was not, {nearest}"
+
+    # ── what happened ──
+
+    def _occurrence(self, occurrence: Occurrence) -> str:
+        when = "at any time" if occurrence.time is None else f"at {self.moment(occurrence.time)}"
+        by = ", ".join(_event(cause) for cause in sorted(occurrence.causes))
+        return f"{_identities(occurrence.bindings)} {when}" + (f", by {by}" if by else "")
+
+    def _observation(self, observation: Observation) -> str:
+        value = json.dumps(observation.value, ensure_ascii=False, default=str)
+        said = f"{observation.concept} {observation.identity}, {observation.attribute} = {value}"
+        return f"{self.moment(observation.time)}  {_event(observation.cause)}: {said} ({observation.push})"
+
+
+def _identities(bindings: Bindings) -> str:
+    return ", ".join(f"{alias} = {identity}" for alias, identity in sorted(bindings.items()))
+
+
+def _event(cause: Cause) -> str:
+    return f"{cause.source}/{cause.id}"

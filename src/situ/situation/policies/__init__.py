@@ -1,0 +1,1 @@
+"""Policies: checked against the domain, in normal form, planned, and held against each other."""

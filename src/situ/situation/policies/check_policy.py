@@ -1,0 +1,253 @@
+"""Policy text → a checked policy, or everything that is wrong with it.
+
+Names are looked up in the ontology, conditions become relations and then clauses. What is asked of a policy as a whole
+is asked here: that something can trigger it, that every condition is connected with events, that sequences are of
+things that happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import assert_never
+
+from situ.catalogue import (
+    ALIAS_TWICE,
+    ALIAS_UNUSED,
+    CONSTRAINT_ALONE,
+    CONSTRAINT_IN_SEQUENCE,
+    CONSUMPTION_UNUSED,
+    NOTHING_TRIGGERS,
+    UNKNOWN_CONCEPT,
+)
+from situ.errors import Location, Problem, Problems, SituError, nearest
+from situ.situation.actions.resolve_actions import Bound, resolve_action
+from situ.situation.domain.concepts import IDENTITY
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.ontology import Concept
+from situ.situation.language import syntax
+from situ.situation.language.print import print_policy, print_property
+from situ.situation.language.syntax import Consumption, PolicyText, When
+from situ.situation.policies import resolved
+from situ.situation.policies.check_relations import Relations
+from situ.situation.policies.normal_form import normal_form
+from situ.situation.policies.policy import Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
+
+
+def check_policy(text: PolicyText, domain: Domain, problems: Problems, *, name: str = "") -> Policy | None:
+    """The policy; None if it has errors, which are reported. ``name`` is that of one that does not say its own."""
+    found = Problems()
+    policy = _Checking(text, domain, found).policy(name)
+    problems.extend(found)
+    return None if found.errors else policy
+
+
+class _Checking:
+    def __init__(self, text: PolicyText, domain: Domain, problems: Problems) -> None:
+        self.text, self.domain, self.problems = text, domain, problems
+        self.concepts = self._concepts()
+        self.relations = Relations(domain, self.concepts, problems)
+        self.window = _microseconds(text.window, domain.window)
+
+    def policy(self, name: str) -> Policy | None:
+        aliases = self._aliases()
+        conditions = self._condition(self.text.conditions)
+        self._check_unused()
+        clauses = None if conditions is None else self._clauses(conditions)
+        actions = self._actions(clauses)
+        if clauses is None:
+            return None
+        text = self.text
+        return Policy(
+            name=text.name.text if text.name is not None else name,
+            aliases=aliases,
+            clauses=clauses,
+            window=self.window,
+            hold=_microseconds(text.hold, 2 * self.window),
+            lateness=_microseconds(text.lateness, -1),
+            consumption=text.consumption or Consumption.CHRONICLE,
+            when=text.when or When.OPENING,
+            actions=actions,
+            text=print_policy(text),
+            location=text.location,
+        )
+
+    # ── concepts ──────────────────────────────────────────────────────────────────────────────────
+
+    def _concepts(self) -> dict[str, Concept | None]:
+        """By alias; None for one that is reported: what is said about the alias cannot be judged."""
+        found: dict[str, Concept | None] = {}
+        first: dict[str, Location | None] = {}
+        known = self.domain.ontology.concepts
+        for each in self.text.concepts:
+            name, alias = each.concept, each.alias
+            if name.text not in known:
+                self.problems.add(UNKNOWN_CONCEPT(name.location, name=name.text, nearest=nearest(name.text, known)))
+            if alias.text in found:
+                self.problems.add(ALIAS_TWICE(alias.location, name=alias.text, first=str(first[alias.text])))
+                continue
+            found[alias.text], first[alias.text] = known.get(name.text), alias.location
+        return found
+
+    def _aliases(self) -> tuple[Alias, ...]:
+        return tuple(
+            Alias(
+                name=each.alias.text,
+                concept=concept.name,
+                constraint=self.relations.constraint(each.alias.text, concept, each.properties),
+                text=" and ".join(map(print_property, each.properties)),
+            )
+            for each in self.text.concepts
+            if (concept := self.domain.ontology.concepts.get(each.concept.text)) is not None
+        )
+
+    def _check_unused(self) -> None:
+        for each in self.text.concepts:
+            if each.alias.text not in self.relations.used:
+                self.problems.add(ALIAS_UNUSED(each.alias.location, name=each.alias.text))
+
+    # ── conditions ────────────────────────────────────────────────────────────────────────────────
+
+    def _condition(self, written: syntax.Condition) -> resolved.Condition | None:
+        """None if a part has a problem; all parts are looked at."""
+        place = written.location
+        match written:
+            case syntax.Relation():
+                relation = self.relations.relation(written)
+                return None if relation is None else resolved.Holds(Is(relation, written.negated), location=place)
+            case syntax.Comparison():
+                relation = self.relations.comparison(written)
+                return None if relation is None else resolved.Holds(Is(relation), location=place)
+            case syntax.AllOf(parts=parts):
+                return None if (below := self._all(parts)) is None else resolved.AllOf(below, location=place)
+            case syntax.AnyOf(parts=parts):
+                return None if (below := self._all(parts)) is None else resolved.AnyOf(below, location=place)
+            case syntax.FollowedBy(first=first, second=second, within=within):
+                window = _microseconds(within, self.window)
+                before, after = self._condition(first), self._condition(second)
+                if before is None or after is None:
+                    return None
+                return resolved.FollowedBy(before, after, window, location=place)
+            case _:
+                assert_never(written)
+
+    def _all(self, parts: Iterable[syntax.Condition]) -> tuple[resolved.Condition, ...] | None:
+        found = [self._condition(part) for part in parts]
+        whole = tuple(each for each in found if each is not None)
+        return whole if len(whole) == len(found) else None
+
+    # ── actions ───────────────────────────────────────────────────────────────────────────────────
+
+    def _actions(self, clauses: tuple[Clause, ...] | None) -> tuple[Action, ...]:
+        known = self.domain.actions
+        if known is None:
+            return tuple(_action(each) for each in self.text.actions)
+        concepts = {alias: concept for alias, concept in self.concepts.items() if concept is not None}
+        bound, types = Bound.of(concepts, clauses), self.domain.types
+        return tuple(resolve_action(each, known, bound, types, self.problems) for each in self.text.actions)
+
+    # ── the policy as a whole ─────────────────────────────────────────────────────────────────────
+
+    def _clauses(self, conditions: resolved.Condition) -> tuple[Clause, ...] | None:
+        self.problems.extend(_constraints_in_sequences(conditions))
+        places = dict(_places(conditions))
+        self.problems.extend(_unconnected(places))
+        kinds = {relation.kind for relation in places}
+        if self.text.consumption is not None and Kind.CORRELATION not in kinds:
+            self.problems.add(CONSUMPTION_UNUSED(self.text.location, mode=self.text.consumption.value))
+        try:
+            clauses = normal_form(conditions, self.domain.limits.literals)
+        except SituError as error:
+            self.problems.extend(error.problems)
+            return None
+        if not any(_happens(literal) for clause in clauses for literal in clause):
+            self.problems.add(self._nothing_triggers(clauses, conditions))
+        return clauses
+
+    def _nothing_triggers(self, clauses: tuple[Clause, ...], conditions: resolved.Condition) -> Problem:
+        place = next(_places(conditions))[1]
+        if not clauses:
+            remedy = "Say something that can be true or not."
+            return NOTHING_TRIGGERS(place, reason="its conditions are always met", remedy=remedy)
+        literals = [literal for clause in clauses for literal in clause]
+        positive = [each.relation for each in literals if isinstance(each, Is) and not each.negated]
+        if not positive:
+            reason = "all its conditions are about what does not happen"
+            relation = next(part.relation for each in literals for part in _parts(each))
+            remedy = f"Add what happens, as in `{relation.text}`, for something to be absent from."
+            return NOTHING_TRIGGERS(place, reason=reason, remedy=remedy)
+        reason = "no condition that is not negated has an event-based attribute"
+        return NOTHING_TRIGGERS(place, reason=reason, remedy=self._would_have_to_be(positive))
+
+    def _would_have_to_be(self, relations: list[Relation]) -> str:
+        wanted: dict[str, None] = {}
+        general: dict[str, None] = {}
+        for relation in relations:
+            for side in relation.sides:
+                concept = self.concepts[side.alias]
+                assert concept is not None  # there is a relation
+                for attribute in (each for each in side.attributes if each != IDENTITY):
+                    wanted.setdefault(f"`{concept.name}.{attribute}`")
+                    if above := self.domain.more_general(concept, attribute):
+                        general.setdefault(
+                            f" Events bring `{above}.{attribute}`, but not every {above} is a {concept.name}."
+                        )
+        shown = " or ".join(list(wanted)[:6])
+        return f"A push source would have to feed {shown}.{''.join(general)}"
+
+
+def _microseconds(written: timedelta | None, otherwise: int) -> int:
+    return otherwise if written is None else written // timedelta(microseconds=1)
+
+
+def _action(written: syntax.ActionText) -> Action:
+    return Action(name=" ".join(word.text for word in written.words), location=written.location)
+
+
+def _parts(literal: Literal) -> tuple[Is, ...]:
+    return (literal.first, literal.second) if isinstance(literal, Then) else (literal,)
+
+
+def _happens(literal: Literal) -> bool:
+    """Whether a literal produces occurrences in time."""
+    return any(not part.negated and part.relation.kind is not Kind.CONSTRAINT for part in _parts(literal))
+
+
+def _places(condition: resolved.Condition) -> Iterator[tuple[Relation, Location | None]]:
+    """Every relation with where it stands, in order."""
+    match condition:
+        case resolved.Holds(literal=literal, location=location):
+            yield literal.relation, location
+        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+            for part in parts:
+                yield from _places(part)
+        case resolved.FollowedBy(first=first, second=second):
+            yield from _places(first)
+            yield from _places(second)
+
+
+def _constraints_in_sequences(condition: resolved.Condition) -> Iterator[Problem]:
+    match condition:
+        case resolved.FollowedBy():
+            for relation, place in _places(condition):
+                if relation.kind is Kind.CONSTRAINT:
+                    read = [f"`{side.alias}.{each}`" for side in relation.sides for each in side.attributes]
+                    yield CONSTRAINT_IN_SEQUENCE(place, text=relation.text, attributes=" or ".join(read))
+        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+            for part in parts:
+                yield from _constraints_in_sequences(part)
+
+
+def _unconnected(places: dict[Relation, Location | None]) -> Iterator[Problem]:
+    """Relations without events that share no alias with one that has them, not even through each other."""
+    eventful = [relation for relation in places if relation.kind is not Kind.CONSTRAINT]
+    if not eventful:
+        return  # then nothing triggers the policy, which says more
+    reached = {alias for relation in eventful for alias in relation.aliases}
+    left = [relation for relation in places if relation.kind is Kind.CONSTRAINT]
+    while connected := [each for each in left if reached.intersection(each.aliases)]:
+        reached.update(alias for each in connected for alias in each.aliases)
+        left = [each for each in left if each not in connected]
+    for relation in left:
+        shown = " or ".join(f"`{alias}`" for alias in relation.aliases)
+        yield CONSTRAINT_ALONE(places[relation], text=relation.text, aliases=shown)

@@ -1,0 +1,363 @@
+"""Single conditions of a policy → relations: names looked up, a test over the instances of their aliases.
+
+Conditions become expressions over ``left`` and ``right``, checked like every other, so types and units of attributes
+and values are held against each other; problems point at where the value stands in the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from situ.catalogue import (
+    CONDITION_UNFIT,
+    EVENT_BASED_PROPERTY,
+    NEVER_HOLDS,
+    NO_RELATION,
+    NOT_JOINED,
+    PARAMETER_MISSING,
+    PARAMETER_SUPERFLUOUS,
+    SAME_ALIAS,
+    SEVERAL_EVENT_BASED,
+    UNKNOWN_ALIAS,
+    UNKNOWN_CONCEPT_ATTRIBUTE,
+    UNKNOWN_MEASURE,
+    UNKNOWN_RELATIONSHIP,
+)
+from situ.errors import Location, Problems, nearest
+from situ.expr.results import check_bounded
+from situ.expr.scope import Definition, Scope
+from situ.expr.simplify import simplify
+from situ.expr.tree import And, Node
+from situ.situation.domain.domain import Domain
+from situ.situation.domain.ontology import Concept, End, Measure, Relationship
+from situ.situation.domain.reach import reach_of
+from situ.situation.language import syntax
+from situ.situation.language.print import print_condition, print_property
+from situ.situation.policies.impossible import is_impossible
+from situ.situation.policies.pieces import Pieces
+from situ.situation.policies.policy import IT, LEFT, RIGHT, Relation, Side
+from situ.types.model import BOOLEAN
+from situ.units import Unit
+
+_TEST = "_test"
+"""Under which name a relationship stands in the scope of its own condition; measures have a number behind it."""
+
+
+class Relations:
+    """The conditions of one policy, whose aliases are known. An alias whose concept is not known is None."""
+
+    def __init__(self, domain: Domain, aliases: Mapping[str, Concept | None], problems: Problems) -> None:
+        self.domain, self.aliases, self.problems = domain, aliases, problems
+        self.used: set[str] = set()
+        self.spellings: dict[tuple[str, ...], str] = {}
+        self.made: dict[str, Relation] = {}
+
+    # ── properties ────────────────────────────────────────────────────────────────────────────────
+
+    def constraint(self, alias: str, concept: Concept, properties: Sequence[syntax.Property]) -> Node | None:
+        """What the instance must satisfy, over ``it``; None if that is nothing, or if it is not understood."""
+        scope = self.domain.scope([(IT, concept)])
+        found = [self._property(alias, concept, each, scope) for each in properties]
+        tests = tuple(each for each in found if each is not None)
+        if not properties or len(tests) < len(properties):
+            return None
+        whole = simplify(And(tests) if len(tests) > 1 else tests[0])
+        if is_impossible(whole):
+            text = " and ".join(map(print_property, properties))
+            self.problems.add(NEVER_HOLDS(properties[0].location, text=text))
+            return None
+        return whole
+
+    def _property(self, alias: str, concept: Concept, written: syntax.Property, scope: Scope) -> Node | None:
+        name = written.attribute
+        if not self._has(concept, name):
+            return None
+        if self.domain.brings(concept, name.text):
+            shown = f"{alias}.{print_property(written)}"
+            problem = EVENT_BASED_PROPERTY(name.location, attribute=name.text, concept=concept.name, condition=shown)
+            self.problems.add(problem)
+            return None
+        text = Pieces(written.location).add(f"{IT}.{_quoted(name.text)}", name.location)
+        text.add(f" {written.operator} ").value(written.value)
+        return self._checked(text, scope, print_property(written))
+
+    # ── relations ─────────────────────────────────────────────────────────────────────────────────
+
+    def relation(self, written: syntax.Relation) -> Relation | None:
+        """``A is within 5 m of B``, whatever its sign; None after reporting what is wrong with it."""
+        concepts = self._concepts((written.left, written.right), written.relationship.text)
+        if concepts is None:
+            return None
+        found = self._relationship(written, *concepts)
+        if found is None or not self._check_parameter(found[0], written):
+            return None
+        relationship, turned = found
+        if turned or (relationship.symmetric and self._comes_later(relationship, written)):
+            written = replace(written, left=written.right, right=written.left)
+        text = Pieces(written.location)
+        text.add(f"{_TEST}({_read(LEFT, relationship.left)}, {_read(RIGHT, relationship.right)}")
+        if written.parameter is not None:
+            text.add(", ").value(written.parameter)
+        text.add(")")
+        reads = {LEFT: [relationship.left.attribute], RIGHT: [relationship.right.attribute]}
+        names = {LEFT: written.left.text, RIGHT: written.right.text}
+        shown = self._spelling(written)
+        return self._made(text, shown, names, reads, {_TEST: relationship.test}, written.location)
+
+    def _spelling(self, written: syntax.Relation) -> str:
+        """As where it stands first, with or without ``is`` and ``of``: relations are equal if they read the same."""
+        parameter = written.parameter.text if written.parameter is not None else ""
+        key = (written.left.text, written.relationship.text, parameter, written.right.text)
+        return self.spellings.setdefault(key, print_condition(replace(written, negated=False)))
+
+    def _relationship(
+        self, written: syntax.Relation, left: Concept, right: Concept
+    ) -> tuple[Relationship, bool] | None:
+        """The one that joins these concepts, and whether it does so in the other order."""
+        name = written.relationship.text
+        candidates = self.domain.ontology.relationships.get(name, ())
+        if (found := self.domain.joining(candidates, left, right)) is not None:
+            return found, False
+        turned = self.domain.joining(candidates, right, left)
+        if turned is not None and turned.symmetric:
+            return turned, True
+        place = written.relationship.location
+        if not candidates:
+            between = self._joining_names(self.domain.ontology.relationships, left, right)
+            known = nearest(name, between) or nearest(name, self.domain.ontology.relationships)
+            remedy = _known_between("relationship", between, left, right)
+            self.problems.add(UNKNOWN_RELATIONSHIP(place, name=name, nearest=known, remedy=remedy))
+        elif turned is not None:
+            other = replace(written, left=written.right, right=written.left)
+            self._not_joined(place, name, left, right, f"Write it the other way round: `{print_condition(other)}`.")
+        else:
+            self._not_joined(place, name, left, right, f"It joins {_ends(candidates)}.")
+        return None
+
+    def _comes_later(self, relationship: Relationship, written: syntax.Relation) -> bool:
+        """Both ways mean the same: the order is that of the concepts in the policy, if both ends take both."""
+        order = list(self.aliases)
+        left, right = self.aliases[written.left.text], self.aliases[written.right.text]
+        assert left is not None
+        assert right is not None
+        return (
+            order.index(written.right.text) < order.index(written.left.text)
+            and self.domain.joining((relationship,), right, left) is not None
+        )
+
+    def _check_parameter(self, relationship: Relationship, written: syntax.Relation) -> bool:
+        name, given, wanted = relationship.name, written.parameter, relationship.parameter
+        if given is None and wanted is not None:
+            example = print_condition(replace(written, parameter=_example(wanted.unit), says_of=True))
+            place = written.relationship.location
+            self.problems.add(PARAMETER_MISSING(place, name=name, parameter=wanted.name, example=example))
+            return False
+        if given is not None and wanted is None:
+            self.problems.add(PARAMETER_SUPERFLUOUS(given.location, name=name, value=given.text))
+            return False
+        return True
+
+    # ── comparisons ───────────────────────────────────────────────────────────────────────────────
+
+    def comparison(self, written: syntax.Comparison) -> Relation | None:
+        """``distance(A, B) < 5 m``; None after reporting what is wrong with it."""
+        operands = (written.left, written.right)
+        named = [name for operand in operands for name in _aliases(operand)]
+        known = [self._alias(name) for name in named]
+        if any(each is None for each in known):
+            return None
+        order = list(self.aliases)
+        aliases = sorted({name.text for name in named}, key=order.index)
+        if not 1 <= len(aliases) <= 2:
+            found = f"{len(aliases)} aliases: {', '.join(f'`{each}`' for each in aliases)}" if aliases else "constants"
+            self.problems.add(NO_RELATION(written.location, found=found))
+            return None
+        names = dict(zip((LEFT, RIGHT), aliases, strict=False))
+        variables = {alias: variable for variable, alias in names.items()}
+        reads: dict[str, list[str]] = {variable: [] for variable in names}
+        functions: dict[str, Definition] = {}
+        text = Pieces(written.location)
+        understood = [
+            self._operand(written.left, variables, reads, functions, text),
+            self._operand(written.right, variables, reads, functions, text.add(f" {written.operator} ")),
+        ]
+        if not all(understood):
+            return None
+        return self._made(text, print_condition(written), names, reads, functions, written.location)
+
+    def _operand(
+        self,
+        operand: syntax.Operand,
+        variables: Mapping[str, str],
+        reads: dict[str, list[str]],
+        functions: dict[str, Definition],
+        text: Pieces,
+    ) -> bool:
+        match operand:
+            case syntax.Value():
+                text.value(operand)
+                return True
+            case syntax.AttributeOf(alias=alias, attribute=attribute):
+                concept = self.aliases[alias.text]
+                assert concept is not None
+                if not self._has(concept, attribute):
+                    return False
+                variable = variables[alias.text]
+                reads[variable].append(attribute.text)
+                text.add(_read(variable, End(concept=concept.name, attribute=attribute.text)), operand.location)
+                return True
+            case syntax.MeasureOf():
+                measure = self._measure(operand)
+                if measure is None:
+                    return False
+                left, right = variables[operand.left.text], variables[operand.right.text]
+                reads[left].append(measure.left.attribute)
+                reads[right].append(measure.right.attribute)
+                name = f"{_TEST}{len(functions)}"
+                functions[name] = measure.value
+                text.add(f"{name}({_read(left, measure.left)}, {_read(right, measure.right)})", operand.location)
+                return True
+
+    def _measure(self, written: syntax.MeasureOf) -> Measure | None:
+        concepts = self._concepts((written.left, written.right), written.measure.text)
+        if concepts is None:
+            return None
+        name, place = written.measure.text, written.measure.location
+        candidates = self.domain.ontology.measures.get(name, ())
+        if (found := self.domain.joining(candidates, *concepts)) is not None:
+            return found
+        if not candidates:
+            between = self._joining_names(self.domain.ontology.measures, *concepts)
+            known = nearest(name, between) or nearest(name, self.domain.ontology.measures)
+            remedy = _known_between("measure", between, *concepts)
+            self.problems.add(UNKNOWN_MEASURE(place, name=name, nearest=known, remedy=remedy))
+        elif self.domain.joining(candidates, *reversed(concepts)) is not None:
+            other = f"{name}({written.right.text}, {written.left.text})"
+            self._not_joined(place, name, *concepts, f"Write it the other way round: `{other}`.")
+        else:
+            self._not_joined(place, name, *concepts, f"It joins {_ends(candidates)}.")
+        return None
+
+    # ── what both become ──────────────────────────────────────────────────────────────────────────
+
+    def _made(
+        self,
+        text: Pieces,
+        shown: str,
+        names: Mapping[str, str],
+        reads: Mapping[str, Sequence[str]],
+        functions: dict[str, Definition],
+        place: Location | None,
+    ) -> Relation | None:
+        if shown in self.made:
+            return self.made[shown]
+        concepts = {variable: concept for variable, name in names.items() if (concept := self.aliases[name])}
+        sides = [self._side(names[variable], concepts[variable], reads[variable], place) for variable in names]
+        test = self._checked(text, self.domain.scope(concepts.items(), functions), shown)
+        if test is None or any(side is None for side in sides):
+            return None
+        if is_impossible(test):
+            self.problems.add(NEVER_HOLDS(place, text=shown))
+            return None
+        left, *right = (side for side in sides if side is not None)
+        made = Relation(text=shown, left=left, right=right[0] if right else None, test=test, reach=reach_of(test))
+        self.made[shown] = made
+        return made
+
+    def _side(self, alias: str, concept: Concept, reads: Sequence[str], place: Location | None) -> Side | None:
+        attributes = tuple(dict.fromkeys(reads))
+        brought = [each for each in attributes if self.domain.brings(concept, each)]
+        if len(brought) > 1:
+            shown = " and ".join(f"`{each}`" for each in brought)
+            self.problems.add(SEVERAL_EVENT_BASED(place, attributes=shown, alias=alias))
+            return None
+        return Side(alias=alias, attributes=attributes, event=brought[0] if brought else "")
+
+    def _checked(self, text: Pieces, scope: Scope, shown: str) -> Node | None:
+        """The condition, simplified."""
+        variables = tuple((name, str(each.type)) for name, each in scope.variables.items())
+        key = (text.text, variables, tuple(map(id, scope.functions.values())))  # these live as long as the domain
+        if (known := self.domain.checked.get(key)) is not None:
+            return known
+        checked = check_bounded(text.text, scope, text.locate, BOOLEAN)
+        for problem in checked.problems:
+            own = CONDITION_UNFIT(problem.location, cause=problem, text=shown) if problem.is_error else problem
+            self.problems.add(own)
+        node = None if checked.node is None else simplify(checked.node)
+        if node is not None and not checked.problems:
+            self.domain.checked[key] = node
+        return node
+
+    # ── names ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _alias(self, name: syntax.Name) -> Concept | None:
+        self.used.add(name.text)
+        if name.text not in self.aliases:
+            meant = tuple(alias for alias, concept in self.aliases.items() if concept and concept.name == name.text)
+            known = meant or nearest(name.text, self.aliases)
+            self.problems.add(UNKNOWN_ALIAS(name.location, name=name.text, nearest=known))
+        return self.aliases.get(name.text)
+
+    def _concepts(self, names: tuple[syntax.Name, syntax.Name], what: str) -> tuple[Concept, Concept] | None:
+        left, right = (self._alias(name) for name in names)
+        if names[0].text == names[1].text and left is not None:
+            self.problems.add(SAME_ALIAS(names[1].location, name=what, alias=names[1].text))
+            return None
+        return None if left is None or right is None else (left, right)
+
+    def _has(self, concept: Concept, name: syntax.Name) -> bool:
+        if concept.attribute(name.text) is not None:
+            return True
+        known = tuple(each.name for each in concept.attributes)
+        self.problems.add(
+            UNKNOWN_CONCEPT_ATTRIBUTE(
+                name.location, concept=concept.name, name=name.text, nearest=nearest(name.text, known), known=known
+            )
+        )
+        return False
+
+    def _joining_names(
+        self,
+        known: Mapping[str, tuple[Relationship, ...]] | Mapping[str, tuple[Measure, ...]],
+        left: Concept,
+        right: Concept,
+    ) -> list[str]:
+        return [name for name, each in known.items() if self.domain.joining(each, left, right) is not None]
+
+    def _not_joined(self, place: Location | None, name: str, left: Concept, right: Concept, remedy: str) -> None:
+        self.problems.add(NOT_JOINED(place, name=name, left=left.name, right=right.name, remedy=remedy))
+
+
+def _aliases(operand: syntax.Operand) -> Iterable[syntax.Name]:
+    match operand:
+        case syntax.MeasureOf(left=left, right=right):
+            return (left, right)
+        case syntax.AttributeOf(alias=alias):
+            return (alias,)
+        case syntax.Value():
+            return ()
+
+
+def _read(variable: str, end: End) -> str:
+    return f"{variable}.{_quoted(end.attribute)}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def _example(unit: Unit) -> syntax.Value:
+    name = str(unit)
+    shown = name if name.isalpha() else f"[{name}]" if name else ""
+    return syntax.Value(f"5 {shown}".strip())
+
+
+def _ends(candidates: Sequence[Relationship] | Sequence[Measure]) -> str:
+    return "; ".join(f"`{each.left.concept}` and `{each.right.concept}`" for each in candidates[:8])
+
+
+def _known_between(what: str, names: Sequence[str], left: Concept, right: Concept) -> str:
+    if not names:
+        return f"The ontology has no {what} of `{left.name}` and `{right.name}`."
+    return f"Between `{left.name}` and `{right.name}` there is {', '.join(f'`{name}`' for name in names[:8])}."

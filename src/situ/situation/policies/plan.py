@@ -1,0 +1,371 @@
+"""How a policy is detected: its leaves, what is computed of each relation, for how long what is remembered, and where.
+
+A plan is data: the kernel runs it, ``situ explain policy`` shows it. Times are whole microseconds. How long
+something is needed is said as an age: how far behind the watermark something may lie and still be looked at.
+
+Partitions
+    Rows that bind the *partition alias* go to the partition of that identity, all others to every partition. That is
+    exact if every match binds the alias, because some clause can be met by nothing else, and if no event that is spent
+    by pairing could have partners in two partitions. Where a sequence asks for the absence of something with *any*
+    identity in the place of the alias, the rows of that go to every partition, too.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from situ.catalogue import ONE_PARTITION
+from situ.errors import Problem
+from situ.situation.domain.ontology import Ontology
+from situ.situation.language.syntax import Consumption
+from situ.situation.policies.leaves import Leaf, leaves_of, parts, relations_of
+from situ.situation.policies.policy import LEFT, RIGHT, Clause, Is, Kind, Literal, Policy, Relation, Then
+
+if TYPE_CHECKING:  # whoever only checks policies need not load these
+    import numpy as np
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One use of a leaf: as which alias its observed identity counts, and as which the other, if it has one."""
+
+    leaf: int
+    """Its place in the plan."""
+    observed: str
+    other: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationPlan:
+    """What is computed of a relation.
+
+    ``positive``: its occurrences are found as events come, pairs as ``consumption`` says. ``negated``: they are looked
+    for when something else depends on their absence, and any pair counts.
+    """
+
+    relation: Relation
+    uses: tuple[Use, ...]
+    """For each event-based side, the left one first."""
+    positive: bool
+    negated: bool
+    consumption: Consumption
+    kept: int
+    """The age of occurrences that are looked at, of those found as events come."""
+    free: frozenset[str] = frozenset()
+    """Aliases that may be anything where it is the negated side of a sequence: the other side does not bind them."""
+
+    @property
+    def spends(self) -> bool:
+        """Whether an event counts in one occurrence at most."""
+        pairs = self.relation.kind is Kind.CORRELATION
+        return pairs and self.positive and self.consumption is not Consumption.ALL
+
+    @property
+    def places(self) -> tuple[tuple[int, str], ...]:
+        """Where its causes are, as leaves; one for each event of an occurrence."""
+        return tuple((use.leaf, use.observed) for use in self.uses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencePlan:
+    """A sequence that occurs: at least one side of it is positive."""
+
+    then: Then
+    kept: int
+
+    @property
+    def binds(self) -> tuple[str, ...]:
+        return binds(self.then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClausePlan:
+    """A clause: what it can be met by, and what must be absent otherwise; how long that takes to settle."""
+
+    positive: tuple[Literal, ...]
+    negative: tuple[Literal, ...]
+    wait: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafPlan:
+    """What is remembered of the rows of a leaf: those up to this age, and the events behind them, if anyone asks."""
+
+    leaf: Leaf
+    kept: int
+    causes: bool
+    column: str
+    """Which column has the identity of the partition alias; empty: rows go to every partition."""
+
+
+class Runs(Enum):
+    """How an operator is computed."""
+
+    ENRICHED = "joined to tables before the kernel"
+    COLUMNS = "in columns"
+    IN_ORDER = "candidates in columns, then one event after the other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """A node of the logic tree as it is run, for people to read."""
+
+    kind: str
+    text: str
+    runs: Runs
+    window: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyPlan:
+    """All of it."""
+
+    policy: Policy
+    ontology: Ontology
+    leaves: tuple[LeafPlan, ...]
+    relations: tuple[RelationPlan, ...]
+    sequences: tuple[SequencePlan, ...]
+    clauses: tuple[ClausePlan, ...]
+    wait: int
+    """The longest time between the last occurrence of a match and its report."""
+    causes: int
+    """The age up to which the events behind occurrences can be asked for."""
+    recurs: int
+    """How long after its report the same detection could be found once more."""
+    partition: str
+    """The partition alias; empty: all in one place."""
+    reason: str
+    """Why."""
+    warning: Problem | None
+    operators: tuple[Operator, ...]
+
+    def leaf(self, leaf: Leaf) -> LeafPlan:
+        return next(each for each in self.leaves if each.leaf == leaf)
+
+    def relation(self, relation: Relation) -> RelationPlan:
+        return next(each for each in self.relations if each.relation == relation)
+
+
+def plan_policy(policy: Policy, ontology: Ontology) -> PolicyPlan:
+    """The plan of a checked policy."""
+    relations = relations_of(policy)
+    leaves = tuple(dict.fromkeys(leaf for relation in relations for leaf in leaves_of(policy, relation)))
+    clauses = tuple(_clause(policy, clause) for clause in policy.clauses)
+    wait = max((clause.wait for clause in clauses), default=0)
+    ages = _Ages(policy, clauses, wait)
+    planned = tuple(_relation(policy, relation, leaves, ages) for relation in relations)
+    sequences = tuple(SequencePlan(then=then, kept=kept) for then, kept in ages.sequences.items())
+    ahead = max((each.then.within for each in sequences), default=0)
+    alias, reason, warning = _partition(policy, clauses, planned, leaves)
+    return PolicyPlan(
+        policy=policy,
+        ontology=ontology,
+        leaves=tuple(_leaf(policy, place, leaf, planned, ages, alias) for place, leaf in enumerate(leaves)),
+        relations=planned,
+        sequences=sequences,
+        clauses=clauses,
+        wait=wait,
+        causes=wait + 2 * policy.window + ahead,
+        recurs=wait + ahead,
+        partition=alias,
+        reason=reason,
+        warning=warning,
+        operators=tuple(_operators(policy, planned, sequences, clauses)),
+    )
+
+
+# ── literals ──
+
+
+def is_negative(literal: Literal) -> bool:
+    """Whether a literal says only what must be absent: it has no occurrences."""
+    if isinstance(literal, Is):
+        return literal.negated
+    return literal.first.negated and literal.second.negated
+
+
+def binds(literal: Literal) -> tuple[str, ...]:
+    """The aliases that an occurrence of a literal binds, each once."""
+    given = (part for part in parts(literal) if not part.negated)
+    return tuple(dict.fromkeys(alias for part in given for alias in part.relation.aliases))
+
+
+def _clause(policy: Policy, clause: Clause) -> ClausePlan:
+    negative = tuple(literal for literal in clause if is_negative(literal))
+    positive = tuple(literal for literal in clause if not is_negative(literal))
+    waits = [literal.within if isinstance(literal, Then) else policy.window for literal in negative]
+    if negative and positive:
+        waits.append(policy.window)  # until then a positive literal may still be met beside the rest
+    return ClausePlan(positive=positive, negative=negative, wait=max(waits, default=0))
+
+
+class _Ages:
+    """How long what is needed: occurrences as found (``picked``), any pairs (``any``), and sequences."""
+
+    def __init__(self, policy: Policy, clauses: Sequence[ClausePlan], wait: int) -> None:
+        self.picked: dict[str, int] = {}
+        self.any: dict[str, int] = {}
+        self.sequences: dict[Then, int] = {}
+        self.free: dict[str, set[str]] = {}
+        window = policy.window
+        for clause in clauses:
+            beside = window + (wait if clause.negative else 0)
+            for literal in clause.positive:
+                if isinstance(literal, Is):
+                    self._needed(self.picked, literal.relation, beside)
+                else:
+                    self.sequences[literal] = max(self.sequences.get(literal, 0), beside)
+            for literal in clause.negative:
+                back = wait + (window if isinstance(literal, Is) else 0)
+                for part in parts(literal):
+                    self._needed(self.any, part.relation, back)
+        for then in self.sequences:
+            for part in parts(then):
+                self._needed(self.any if part.negated else self.picked, part.relation, then.within)
+                if part.negated:
+                    free = set(part.relation.aliases) - set(binds(then))
+                    self.free.setdefault(part.relation.text, set()).update(free)
+
+    @staticmethod
+    def _needed(ages: dict[str, int], relation: Relation, age: int) -> None:
+        ages[relation.text] = max(ages.get(relation.text, 0), age)
+
+
+def _relation(policy: Policy, relation: Relation, leaves: Sequence[Leaf], ages: _Ages) -> RelationPlan:
+    uses = []
+    event_based = [(name, side) for name, side in zip((LEFT, RIGHT), relation.sides, strict=False) if side.event]
+    for leaf, (_, side) in zip(leaves_of(policy, relation), event_based, strict=True):
+        others = [each.alias for each in relation.sides if each is not side] if relation.kind is Kind.QUERY else []
+        uses.append(Use(leaf=leaves.index(leaf), observed=side.alias, other=others[0] if others else ""))
+    return RelationPlan(
+        relation=relation,
+        uses=tuple(uses),
+        positive=relation.text in ages.picked,
+        negated=relation.text in ages.any,
+        consumption=policy.consumption,
+        kept=ages.picked.get(relation.text, 0),
+        free=frozenset(ages.free.get(relation.text, ())),
+    )
+
+
+def _leaf(
+    policy: Policy, place: int, leaf: Leaf, relations: Sequence[RelationPlan], ages: _Ages, alias: str
+) -> LeafPlan:
+    kept, causes = 0, False
+    for each in relations:
+        if all(use.leaf != place for use in each.uses):
+            continue
+        text = each.relation.text
+        if each.relation.kind is Kind.CORRELATION:
+            back = (policy.window, ages.any[text] + policy.window if each.negated else 0)
+            causes = True  # an event does not pair with itself
+        else:
+            back = (ages.picked.get(text, 0), ages.any.get(text, 0))
+        kept, causes = max(kept, *back), causes or each.positive
+    return LeafPlan(leaf=leaf, kept=kept, causes=causes, column=_column(relations, place, alias))
+
+
+# ── partitions ──
+
+
+def _column(relations: Sequence[RelationPlan], leaf: int, alias: str) -> str:
+    """Where rows of a leaf have the identity of an alias, if they have it in every use and it counts there."""
+    columns = {
+        "" if alias in relation.free else "identity" if use.observed == alias else "other" if use.other == alias else ""
+        for relation in relations
+        for use in relation.uses
+        if use.leaf == leaf
+    }
+    return columns.pop() if alias and len(columns) == 1 else ""
+
+
+def _partition(
+    policy: Policy, clauses: Sequence[ClausePlan], relations: Sequence[RelationPlan], leaves: Sequence[Leaf]
+) -> tuple[str, str, Problem | None]:
+    always = [
+        alias.name
+        for alias in policy.aliases
+        if any(
+            not clause.negative and all(alias.name in binds(literal) for literal in clause.positive)
+            for clause in clauses
+        )
+    ]
+    spent = {alias for each in relations if each.spends for alias in each.relation.aliases}
+    candidates = [alias for alias in always if alias not in spent]
+    if candidates:
+        everywhere = {
+            alias: sum(not _column(relations, leaf, alias) for leaf in range(len(leaves))) for alias in candidates
+        }
+        best = min(candidates, key=lambda alias: everywhere[alias])
+        return best, f"every match binds `{best}`; {everywhere[best]} of {len(leaves)} leaves go everywhere", None
+    if not always:
+        reason = "no alias is bound by every match: each clause can be met without it, or by something absent"
+        remedy = "Name an alias in a line of its own that says what is so, not what is not."
+    else:
+        pairs = ", ".join(f"`{each.relation.text}`" for each in relations if each.spends)
+        reason = f"{policy.consumption} consumption spends each event once, so all candidates of {pairs} must meet"
+        remedy = "If any fitting pair may count, write `consumption all`."
+    return "", reason, ONE_PARTITION(policy.location, policy=policy.name, reason=reason, remedy=remedy)
+
+
+def partition_of(texts: Sequence[str], partitions: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The partition of each identity: the same in every process, for good."""
+    import numpy as np
+
+    return np.array([zlib.crc32(text.encode()) % partitions for text in texts], np.int64)
+
+
+def partition_rows(plan: PolicyPlan, leaf: Leaf, batch: pa.RecordBatch, partitions: int) -> list[pa.RecordBatch]:
+    """The rows of a leaf for each partition."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = plan.leaf(leaf).column
+    if partitions == 1 or not plan.partition:
+        return [batch, *[batch.slice(0, 0)] * (partitions - 1)]
+    if not column:
+        return [batch] * partitions
+    encoded = batch.column(column)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = pc.dictionary_encode(encoded)
+    parts_of = partition_of(encoded.dictionary.to_pylist(), partitions)
+    where = parts_of[encoded.indices.to_numpy(zero_copy_only=False)]
+    return [batch.take(pa.array(np.flatnonzero(where == number))) for number in range(partitions)]
+
+
+# ── for people ──
+
+
+def _operators(
+    policy: Policy,
+    relations: Sequence[RelationPlan],
+    sequences: Sequence[SequencePlan],
+    clauses: Sequence[ClausePlan],
+) -> list[Operator]:
+    found = []
+    for each in relations:
+        kind, text = each.relation.kind, each.relation.text
+        if kind is Kind.QUERY:
+            found.append(Operator(kind="query", text=text, runs=Runs.ENRICHED))
+        elif kind is Kind.CONSTRAINT:
+            found.append(Operator(kind="constraint", text=text, runs=Runs.COLUMNS))
+        else:
+            runs = Runs.IN_ORDER if each.spends else Runs.COLUMNS
+            found.append(Operator(kind="correlation", text=text, runs=runs, window=policy.window))
+    for sequence in sequences:
+        text = " followed-by ".join(
+            f"{'not ' * part.negated}{part.relation.text}" for part in (sequence.then.first, sequence.then.second)
+        )
+        found.append(Operator(kind="followed-by", text=text, runs=Runs.COLUMNS, window=sequence.then.within))
+    found += [
+        Operator(kind="or", text=f"clause {number}", runs=Runs.COLUMNS, window=clause.wait)
+        for number, clause in enumerate(clauses, 1)
+        if len(clause.positive) + len(clause.negative) > 1
+    ]
+    return [*found, Operator(kind="and", text=policy.name, runs=Runs.COLUMNS, window=policy.window)]
