@@ -1,9 +1,15 @@
-"""What all tests share: one Spark session for the whole run, and how much hypothesis tries."""
+"""What all tests share: one Spark session for the whole run, how much hypothesis tries, what runs beside what.
+
+Tests run in a few processes at once (`-n`, see the Makefile), since most of them wait more than they compute. All that
+use the Spark session are in one process, so that there is one session; so are those that start runs of their own, so
+that there are not many; any other file is in one, for what its tests share.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,8 +41,22 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+# What starts engines in processes of their own, one after the other.
+_STARTS_RUNS = ("faults/", "e2e/test_cli_run.py", "e2e/test_cli_actions.py", "e2e/test_cli_show.py", "e2e/test_docs.py")
+_FIRST = {"spark": 0, "runs": 1}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests."""
+    """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests; put the longest first."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: _FIRST.get(_group(item), len(_FIRST)))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.get_closest_marker("spark"):
+        return "spark"
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    return "runs" if path.startswith(_STARTS_RUNS) else path
