@@ -1,0 +1,51 @@
+"""Tag sets: what an advertisement or a subscription says of its scopes. Per dimension one scope, ``any``, or nothing.
+
+In an advertisement ``any`` is ⊥, in a subscription ⊤. Declarations carry tag sets, so these stand below the parts;
+whether the scopes are there, and whether the client may name them, is decided by :mod:`situ.visibility.rights`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+ANY: Final = "any"
+NONE: Final = "none"
+REST: Final = "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagSet:
+    """The scopes that are named, in the order of their dimensions; ``rest``: ``any`` in all dimensions not named."""
+
+    named: tuple[tuple[str, str], ...] = ()
+    rest: bool = False
+
+    @classmethod
+    def of(cls, tags: Mapping[str, str] | None = None, *, rest: bool = False) -> TagSet:
+        return cls(named=tuple(sorted((tags or {}).items())), rest=rest)
+
+    def tag(self, dimension: str) -> str | None:
+        """A scope, ``any``, or None where nothing is said."""
+        for name, tag in self.named:
+            if name == dimension:
+                return tag
+        return ANY if self.rest else None
+
+    def as_json(self) -> dict[str, str]:
+        """As it is written in a document; equal tag sets give equal values."""
+        return {**dict(self.named), REST: ANY} if self.rest else dict(self.named)
+
+    @classmethod
+    def from_json(cls, value: Any) -> TagSet:
+        """The tag set that :meth:`as_json` gave; ValueError for what it cannot have given."""
+        if not isinstance(value, dict) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+            raise ValueError(f"these are no tags: {value!r}")
+        if value.get(REST, ANY) not in (ANY, NONE):
+            raise ValueError(f"`rest` is any or none: {value!r}")
+        tags = {name: tag for name, tag in value.items() if name != REST}
+        return cls.of(tags, rest=value.get(REST) == ANY)
+
+
+NO_TAGS = TagSet()

@@ -1,0 +1,214 @@
+"""The scope graph: dimensions, scopes in scopes, the filters at their boundaries, and what clients may do there.
+
+Plain data, as checked when it was loaded: every name in it is there, nothing is a member of itself. Edges go from
+member to container. ⊥ and ⊤ are nowhere in it: both are written ``any``, which no scope is called. What a filter means
+for events of a type is :mod:`situ.visibility.filters`; who sees what by all this is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from situ.errors import Location
+from situ.tags import NO_TAGS, TagSet
+from situ.types.order import dependency_order
+
+Right = Literal["observe", "broadcast", "admin"]
+RIGHTS: tuple[Right, ...] = ("observe", "broadcast", "admin")
+
+
+def _place() -> Any:
+    return field(default=None, compare=False, repr=False)
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A condition at a boundary. Its text, canonically spelled, is all that it is: equal texts are one filter."""
+
+    text: str
+    place: Location | None = _place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What one edge asks for beside the interfaces: on the way from member into container, and back."""
+
+    up: Filter | None = None
+    down: Filter | None = None
+
+
+NO_LINK = Link()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A named group. Without a filter an interface lets everything pass.
+
+    ``containers`` are in the order of their names, and so are ``links``, which name only containers. ``carriers`` are
+    the zones that it lists itself; None: it lists none, and has those that its containers have in common.
+    """
+
+    name: str
+    containers: tuple[str, ...] = ()
+    output: Filter | None = None
+    input: Filter | None = None
+    links: tuple[tuple[str, Link], ...] = ()
+    carriers: tuple[str, ...] | None = None
+    place: Location | None = _place()
+
+    def link(self, container: str) -> Link:
+        return next((link for name, link in self.links if name == container), NO_LINK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One way of dividing the world. ``closed``: who says nothing in it sees nothing and is not seen."""
+
+    name: str
+    closed: bool = False
+    scopes: Mapping[str, Scope] = field(default_factory=_nothing)
+    place: Location | None = _place()
+    _members: Mapping[str, tuple[str, ...]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scopes = {name: self.scopes[name] for name in sorted(self.scopes)}
+        members: dict[str, list[str]] = {}
+        for name, scope in scopes.items():
+            for container in scope.containers:
+                members.setdefault(container, []).append(name)
+        object.__setattr__(self, "scopes", MappingProxyType(scopes))
+        object.__setattr__(self, "_members", {name: tuple(each) for name, each in members.items()})
+
+    def containers(self, scope: str) -> tuple[str, ...]:
+        """The scopes that it is directly in, by name."""
+        return self.scopes[scope].containers
+
+    def members(self, scope: str) -> tuple[str, ...]:
+        """The scopes that are directly in it, by name; clients are not among them."""
+        return self._members.get(scope, ())
+
+    def up(self, member: str, container: str) -> tuple[Filter, ...]:
+        """The filters on the way from a member into its container; all must be true."""
+        scope = self.scopes[member]
+        return _present(scope.output, scope.link(container).up)
+
+    def down(self, container: str, member: str) -> tuple[Filter, ...]:
+        """The filters on the way from a container into its member; all must be true."""
+        scope = self.scopes[member]
+        return _present(scope.input, scope.link(container).down)
+
+    def above(self, scope: str) -> frozenset[str]:
+        """All that it is in, directly or not, and the scope itself."""
+        return _reached(scope, self.containers)
+
+    def below(self, scope: str) -> frozenset[str]:
+        """All scopes that are in it, directly or not, and the scope itself."""
+        return _reached(scope, self.members)
+
+    def upwards(self) -> list[str]:
+        """All scopes, members before what they are in."""
+        order, _ = dependency_order({name: self.members(name) for name in self.scopes})
+        return order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTags:
+    """A policy is a client: what it reads as, and what it publishes as."""
+
+    reads: TagSet = NO_TAGS
+    publishes: TagSet = NO_TAGS
+    place: Location | None = _place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What somebody may do in a dimension: everywhere, or in these scopes and all that is below them."""
+
+    to: str
+    dimension: str
+    may: tuple[Right, ...]
+    scopes: tuple[str, ...] = ()
+    place: Location | None = _place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """In these dimensions only a policy's own tags count for its situations, of which only ``keep`` is left."""
+
+    policy: str
+    dimensions: tuple[str, ...]
+    keep: tuple[str, ...] = ()
+    by: str
+    place: Location | None = _place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeGraph:
+    """All of ``scopes.yaml``. Mappings are in the order of their names, lists in one order that says nothing.
+
+    ``clients`` says of each which scopes it is directly in, by dimension. No two dimensions share the name of a scope.
+    """
+
+    dimensions: Mapping[str, Dimension] = field(default_factory=_nothing)
+    clients: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=_nothing)
+    policies: Mapping[str, PolicyTags] = field(default_factory=_nothing)
+    grants: tuple[Grant, ...] = ()
+    releases: tuple[Release, ...] = ()
+    _home: Mapping[str, str] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("dimensions", "clients", "policies"):
+            found: Mapping[str, Any] = getattr(self, name)
+            object.__setattr__(self, name, MappingProxyType({key: found[key] for key in sorted(found)}))
+        home = {scope: each.name for each in self.dimensions.values() for scope in each.scopes}
+        object.__setattr__(self, "_home", home)
+
+    def dimension_of(self, scope: str) -> str | None:
+        """The dimension that has a scope of this name."""
+        return self._home.get(scope)
+
+    def memberships(self, client: str, dimension: str) -> tuple[str, ...]:
+        """The scopes that a client is directly in, by name."""
+        return self.clients.get(client, {}).get(dimension, ())
+
+    def clients_in(self, dimension: str, scope: str) -> tuple[str, ...]:
+        """The clients that are directly in a scope, by name."""
+        return tuple(client for client, where in self.clients.items() if scope in where.get(dimension, ()))
+
+    def tags_of(self, policy: str) -> PolicyTags:
+        """What a policy reads and publishes as; without an entry it says nothing anywhere."""
+        return self.policies.get(policy, NO_POLICY_TAGS)
+
+    def filters(self) -> Iterator[Filter]:
+        """Every filter that is written, in one order; equal ones as often as they are written."""
+        for dimension in self.dimensions.values():
+            for scope in dimension.scopes.values():
+                yield from _present(scope.output, scope.input)
+                for _, link in scope.links:
+                    yield from _present(link.up, link.down)
+
+
+NO_POLICY_TAGS = PolicyTags()
+NO_SCOPES = ScopeGraph()
+"""A project without ``scopes.yaml``: no dimension, so that everything is visible to everybody."""
+
+
+def _present(*filters: Filter | None) -> tuple[Filter, ...]:
+    return tuple(each for each in filters if each is not None)
+
+
+def _reached(start: str, following: Callable[[str], tuple[str, ...]]) -> frozenset[str]:
+    found, waiting = {start}, [start]
+    while waiting:
+        for name in following(waiting.pop()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return frozenset(found)
