@@ -115,6 +115,14 @@ def test_nothing_is_no_actions() -> None:
         actions_from_json(["a"], types())
 
 
+def test_what_the_environment_says_is_refused_where_it_would_be_told() -> None:
+    text = 'actions: {call: {publish: Alarm, data: {text: "${TOKEN}"}}}'
+    found, (problem,) = loaded(text, {"TOKEN": "s3cret"})
+    assert (problem.code.code, str(problem.location)) == ("S189", "actions.yaml:1:48")
+    assert "s3cret" not in render(problem)
+    assert found.faulty == {"call"}
+
+
 def test_what_the_environment_says_is_not_stored() -> None:
     secret, problems = loaded(
         'actions: {call: {webhook: "${URL}/x", headers: {A: "${TOKEN}"}}}', {"URL": "https://a.b", "TOKEN": "s3cret"}
@@ -151,6 +159,11 @@ def test_what_the_environment_says_is_not_stored() -> None:
         ("a: {log: '{'}", "S182", "`{` stands alone"),
         ("a: {log: 'a {A.b.c} b'}", "S182", "`{A.b.c}` refers to nothing"),
         ("a: {log: '{}'}", "S182", "refers to nothing"),
+        ("a: {publish: Alarm, data: {text: 'call ${TOKEN}'}}", "S189", "would put `${TOKEN}` into an event"),
+        ("a: {publish: Alarm, data: {text: x, level: '${LEVEL}'}}", "S189", "would put `${LEVEL}` into an event"),
+        ("a: {notify: '${DESK}'}", "S189", "would put `${DESK}` into an event"),
+        ("a: {notify: desk, text: 'it is ${TOKEN}'}", "S189", "Secrets can stand in the address"),
+        ("a: {command: door, data: {pins: [{pin: '${PIN}'}]}}", "S189", "would put `${PIN}` into an event"),
         ("publish: {log: x}", "INT110", "Situ has an action of that name"),
         ("actions of mine: {log: x}", "INT110", "is a word of policies"),
         ("'!': {log: x}", "INT110", "not made of words"),

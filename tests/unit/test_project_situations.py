@@ -135,10 +135,12 @@ class TestCheck:
         checked = check(tmp_path, policies_other=FILES["policies/other.dpl"].replace("two-together", "alone"))
         assert codes(checked.errors) == ["INT106"]
 
-    def test_a_policy_is_not_called_like_a_client(self, tmp_path: Path) -> None:
-        write(tmp_path, {"clients/a.yaml": "clients: {alone: {}}"})
+    def test_a_client_is_not_called_like_a_policy(self, tmp_path: Path) -> None:
+        write(tmp_path, {"clients/a.yaml": "clients: {desk: {}, alone: {}}"})
         (problem,) = check(tmp_path).errors
-        assert (problem.code.code, problem.location and problem.location.file) == ("INT106", "policies/alone.dpl")
+        assert (problem.code.code, str(problem.location)) == ("R017", "clients/a.yaml:1:21")
+        assert "`alone` is a policy" in problem.message
+        assert "another name" in problem.hint
 
     def test_a_name_must_be_one(self, tmp_path: Path) -> None:
         write(tmp_path, {"policies/a_b.dpl": FILES["policies/alone.dpl"]})
@@ -243,6 +245,23 @@ class TestRegistry:
         with pytest.raises(SituError) as caught:
             propose_added(start, Key("policy", "x"), policy_document("x", text, "x.dpl"))
         assert code in codes(caught.value.problems)
+
+    def test_clients_and_policies_have_different_names_wherever_they_come_from(self, tmp_path: Path) -> None:
+        found = deployed(tmp_path / "one")
+        start = state(found)
+        client = parse_yaml("clients: {alone: {}}", "c.yaml")
+        with pytest.raises(SituError) as caught:
+            propose_added(start, Key("client", "alone"), client)
+        assert [str(each.location) for each in caught.value.problems] == ["c.yaml:1:11"]
+        assert codes(caught.value.problems) == ["R017"]
+        other = parse_yaml("clients: {close: {}}", "c.yaml")
+        start = following(start, propose_added(start, Key("client", "close"), other)[0])
+        text = FILES["policies/other.dpl"].replace("two-together", "close")
+        with pytest.raises(SituError, match="R017"):
+            propose_added(start, Key("policy", "close"), policy_document("close", text, "close.dpl"))
+        folder = deployed(tmp_path / "two", policies_other=text)
+        with pytest.raises(SituError, match="R017"):
+            propose_folder(start, folder, {})
 
     def test_a_policy_that_is_suspended_rests_until_it_is_resumed(self, tmp_path: Path) -> None:
         found = deployed(tmp_path)

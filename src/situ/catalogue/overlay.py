@@ -119,6 +119,6 @@ NAME_OF_POLICY = define(
     "R017",
     "client with the name of a policy",
     "`{client}` is a policy, and no client can speak in its name.",
-    "Give the client another name.",
+    "Give the client or the policy another name: policies publish under their names, as clients do.",
     client=str,
 )

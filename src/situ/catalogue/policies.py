@@ -190,6 +190,15 @@ TRIGGERS_ITSELF = define(
     how=str,
     remedy=str,
 )
+ENVIRONMENT_IN_EVENT = define(
+    "S189",
+    "secret in an event",
+    "The action `{name}` would put `{reference}` into an event, where whoever reads the event reads it.",
+    "Write what may be known. Secrets can stand in the address, the headers and the data of a `webhook`, "
+    "which are filled in where the request is sent.",
+    name=str,
+    reference=str,
+)
 ALIAS_NEVER_BOUND = define(
     "S188",
     "alias that a detection never binds",

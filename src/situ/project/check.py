@@ -106,7 +106,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     check_executed(contexts, problems)
     files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
     policies = load_policies(files, schema.domain, sources, problems)
-    check_names(policies, clients.clients, problems)
+    check_names(policies, clients.clients, problems, clients.places)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
     return replace(

@@ -19,6 +19,7 @@ from situ.registry.written import NOWHERE, Written, functions_document, sources_
 from situ.settings import settings_as_json, settings_from_json
 from situ.situation.actions.load_actions import actions_document
 from situ.situation.domain.load_ontology import ontology_document
+from situ.situation.policies.load_policies import check_names
 from situ.subscription import Clients
 
 
@@ -87,6 +88,7 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
     check_again(deployment, affected_by(current, deployment, theirs), problems)
     clients = {**deployment.clients, **theirs.clients}
     clients.update((key.name, current.clients[key.name]) for key in _clients_of(others) if key.name not in clients)
+    check_names({**deployment.policies, **deployment.stopped}, clients, problems)
     return with_clients(
         deployment,
         clients,

@@ -91,6 +91,7 @@ def revise(
     schema = _with_schema(base, removed, added, policies, problems)
     kept = _without(base, removed)
     loaded = _load_clients(added.clients, schema, kept.clients, problems)
+    check_names({**schema.policies, **schema.stopped}, loaded.clients, problems, loaded.places)
     revised = with_clients(
         schema,
         {**kept.clients, **loaded.clients},

@@ -16,7 +16,7 @@ from situ.catalogue import (
     UNKNOWN_CONTEXT,
 )
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.errors import Problems, SituError, nearest
+from situ.errors import Location, Problems, SituError, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
@@ -72,6 +72,7 @@ def load_clients(
         clients=_sorted(loading.clients),
         advertisements=_sorted({each.id: each for each in loading.advertisements}),
         subscriptions=_sorted({each.id: each for each in loading.subscriptions}),
+        places=MappingProxyType(loading.places),
     )
 
 
@@ -91,6 +92,10 @@ class _Loading:
     faults: Faults = NO_FAULTS
     _places: dict[str, Scalar] = field(default_factory=dict)
     _suggestions: Suggestions = field(default_factory=Suggestions)
+
+    @property
+    def places(self) -> dict[str, Location]:
+        return {name: key.location for name, key in self._places.items()}
 
     def document(self, document: Document) -> None:
         if document.root is not None and is_nothing(document.root):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from situ.errors import Location
+
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
 
@@ -117,6 +119,8 @@ class Clients:
     clients: Mapping[str, Client] = field(default_factory=lambda: MappingProxyType({}))
     advertisements: Mapping[str, Advertisement] = field(default_factory=lambda: MappingProxyType({}))
     subscriptions: Mapping[str, Subscription] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """Where clients are declared, by name."""
 
 
 def _parts(id: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from situ.catalogue import ACTION_UNFIT
+from situ.catalogue import ACTION_UNFIT, ENVIRONMENT_IN_EVENT
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.documents import Mapping as MappingNode
 from situ.errors import Location, Problems, SituError, nearest
@@ -25,6 +25,7 @@ from situ.situation.actions.action import (
     Step,
     SuspendPolicy,
     Webhook,
+    references_of,
 )
 from situ.situation.actions.action_data import Declaring
 from situ.situation.actions.templates import Template, parse_template
@@ -68,6 +69,8 @@ class DeclaringStep:
         if fields is None:
             return None
         step = _STEPS[verb.text](self, fields)
+        if isinstance(step, Publish | Notify | Command):
+            self._no_secrets(step)
         return step if len(self.problems.errors) == before else None
 
     def _no_verb(self, mapping: MappingNode, verbs: list[Scalar]) -> None:
@@ -78,6 +81,12 @@ class DeclaringStep:
         similar = [near for key, _ in mapping.entries for near in nearest(key.text, VERBS, 1)]
         remedy = f"Did you mean `{similar[0]}`?" if similar else f"Write one of {_listed(VERBS)}."
         self._unfit(mapping.location, "does not say what to do", remedy)
+
+    def _no_secrets(self, step: Step) -> None:
+        """What becomes part of an event is stored and told: the environment has no place there."""
+        for each in references_of(step):
+            if each.is_environment:
+                self.problems.add(ENVIRONMENT_IN_EVENT(each.location, name=self.action, reference=str(each)))
 
     def publish(self, fields: Fields) -> Step | None:
         scalar = fields.scalar("publish")

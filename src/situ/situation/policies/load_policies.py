@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, NOBODY_PROVIDES
+from situ.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY_PROVIDES
 from situ.errors import Location, Problem, Problems, SituError
 from situ.situation.domain.cover import NO_ACTIONS, cover, needed_of
 from situ.situation.domain.domain import Domain
@@ -26,6 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of policies become parts of subjects on the bus, as those of clients."""
 
 _MOST_REMEMBERED = 20_000
+_NOWHERE: Mapping[str, Location] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +78,20 @@ def load_policies(
     return MappingProxyType({name: found[name] for name in sorted(found)})
 
 
-def check_names(policies: Mapping[str, Policy], clients: Iterable[str], problems: Problems) -> None:
-    """Note policies that are called like a client: a policy publishes under its own name, as clients do."""
+def check_names(
+    policies: Mapping[str, Policy | Stopped],
+    clients: Iterable[str],
+    problems: Problems,
+    places: Mapping[str, Location] = _NOWHERE,
+) -> None:
+    """Note clients that are called like a policy: a policy publishes under its own name, as clients do.
+
+    ``places`` are those of clients; where there is none, it is the policy that is new.
+    """
     for name in sorted(policies.keys() & set(clients)):
-        place = policies[name].location
-        problems.add(DECLARED_TWICE(place, what="The client", name=name, first="its declaration in `clients/`"))
+        policy = policies[name]
+        own = policy.location if isinstance(policy, Policy) else None
+        problems.add(NAME_OF_POLICY(places.get(name, own), client=name))
 
 
 def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, Stopped]) -> dict[str, str]:
