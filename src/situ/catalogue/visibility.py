@@ -1,0 +1,212 @@
+"""``V``: visibility. Dimensions, scopes, filters at boundaries, tags, grants, and how all that is changed."""
+
+from situ.catalogue.defining import define
+from situ.errors import Severity
+
+UNKNOWN_DIMENSION = define(
+    "V001",
+    "unknown dimension",
+    "There is no dimension `{name}`.",
+    "Did you mean {nearest}?",
+    "Declare it under `dimensions:` in scopes.yaml.",
+    name=str,
+    nearest=tuple,
+)
+UNKNOWN_SCOPE = define(
+    "V002",
+    "unknown scope",
+    "The dimension `{dimension}` has no scope `{name}`{elsewhere}.",
+    "Did you mean {nearest}?",
+    "Declare it under `dimensions: {dimension}: scopes:` in scopes.yaml.",
+    name=str,
+    dimension=str,
+    elsewhere=str,
+    nearest=tuple,
+)
+SCOPE_NAME_TAKEN = define(
+    "V003",
+    "name that is taken",
+    "`{name}` is to be a scope of the dimension `{dimension}`, and is {taken} already.",
+    "Dimensions share no scopes, and no client is called like a scope: give one of them another name.",
+    name=str,
+    dimension=str,
+    taken=str,
+)
+SCOPE_CYCLE = define(
+    "V004",
+    "scope inside itself",
+    "With `{member}` in `{container}` a scope would be inside itself: {cycle}.",
+    "Take one of these memberships out.",
+    member=str,
+    container=str,
+    cycle=str,
+)
+MEMBER_OF_CLIENT = define(
+    "V005",
+    "member of a client",
+    "`{member}` cannot be in `{client}`, which is a client.",
+    "Only scopes have members. Put both into one scope.",
+    member=str,
+    client=str,
+)
+NOT_A_MEMBER = define(
+    "V006",
+    "tag without membership",
+    "`{who}` names the scope `{scope}` of the dimension `{dimension}`, and is no direct member of such a scope.",
+    "Name {memberships}, or have an administrator of the scope let `{who}` join it.",
+    "Have an administrator of the scope let `{who}` join it.",
+    who=str,
+    scope=str,
+    dimension=str,
+    memberships=tuple,
+)
+NO_SCOPE = define(
+    "V007",
+    "any as a scope",
+    "`{name}` stands for whatever scope there is, and cannot {what}.",
+    "{remedy}",
+    name=str,
+    what=str,
+    remedy=str,
+)
+BOUNDARY_UNKNOWN_NAME = define(
+    "V008",
+    "unknown name in a filter",
+    "The filter of `{scope}` asks for `{name}`, which no event type of root has.",
+    "Did you mean {nearest}?",
+    "Filters see `event.type`, `event.source`, `event.id`, `event.time`, `event.confidence` and the attributes of "
+    "event types.",
+    scope=str,
+    name=str,
+    nearest=tuple,
+)
+BOUNDARY_NOT_ALLOWED = define(
+    "V009",
+    "not allowed in a filter",
+    "The filter of `{scope}` uses {found}, which is not allowed there.",
+    "{reason}",
+    scope=str,
+    found=str,
+    reason=str,
+)
+BOUNDARY_NO_CONDITION = define(
+    "V010",
+    "filter that is no condition",
+    "The filter of `{scope}` is not a condition that is true or false of an event.",
+    scope=str,
+)
+OBSERVE_MISSING = define(
+    "V011",
+    "no grant to observe",
+    "`{who}` wants events of whatever scope of the dimension `{dimension}`, which is closed, and may not observe it.",
+    "Name one of your scopes there{or_rest}, or have an administrator grant `observe` to `{who}`.",
+    who=str,
+    dimension=str,
+    or_rest=str,
+)
+BROADCAST_MISSING = define(
+    "V012",
+    "no grant to broadcast",
+    "`{who}` publishes to whatever scope of the dimension `{dimension}`, which is closed, and may not broadcast there.",
+    "Name one of your scopes there{or_rest}, or have an administrator grant `broadcast` to `{who}`.",
+    who=str,
+    dimension=str,
+    or_rest=str,
+)
+SCOPE_IN_USE = define(
+    "V013",
+    "scope in use",
+    "The scope `{scope}` of the dimension `{dimension}` still has members: {members}.",
+    "Let them leave it first.",
+    scope=str,
+    dimension=str,
+    members=str,
+)
+NO_RIGHT = define(
+    "V014",
+    "no right",
+    "`{who}` may not {what}.",
+    "An administrator can grant `admin` there.",
+    who=str,
+    what=str,
+)
+OLD_EPOCH = define(
+    "V015",
+    "old epoch",
+    "This change was made for epoch {given} of the scopes, which are at epoch {current}.",
+    "Look at what has changed since, and make the change again.",
+    given=int,
+    current=int,
+)
+TWO_TAGS = define(
+    "V016",
+    "two tags in one dimension",
+    "Two scopes of the dimension `{dimension}` are named: {scopes}.",
+    "Name one. Whoever is in both declares two advertisements or subscriptions.",
+    dimension=str,
+    scopes=str,
+)
+CARRIERS_APART = define(
+    "V017",
+    "carriers that do not overlap",
+    "`{member}` is in `{container}`, and no zone carries both: {carried_member} and {carried_container}.",
+    "Give both a zone in common under `carriers:`.",
+    member=str,
+    container=str,
+    carried_member=str,
+    carried_container=str,
+)
+NOT_CARRIED = define(
+    "V018",
+    "tag in a zone that does not carry it",
+    "The zone `{zone}` does not carry the scope `{scope}` of the dimension `{dimension}`.",
+    "It is carried by {carriers}.",
+    "No zone carries it.",
+    zone=str,
+    scope=str,
+    dimension=str,
+    carriers=tuple,
+)
+NOTHING_SAID = define(
+    "V107",
+    "nothing said in a closed dimension",
+    "`{id}` says nothing in the dimension `{dimension}`, which is closed: {outcome}.",
+    "Name a scope there under `scopes:`.",
+    severity=Severity.WARNING,
+    id=str,
+    dimension=str,
+    outcome=str,
+)
+BLOCKED_TYPES = define(
+    "V108",
+    "filter that blocks types",
+    "The filter of `{scope}` asks for {names}, which events of {types} do not have: it lets none of them pass.",
+    "Say `type IS …` before it if that is meant, or `type IS … OR` to let them pass.",
+    severity=Severity.WARNING,
+    scope=str,
+    names=str,
+    types=str,
+)
+LARGE_FAMILY = define(
+    "V109",
+    "many ways between two tags",
+    "From `{producer}` to `{consumer}` in the dimension `{dimension}` there are more than {most} smallest sets of "
+    "filters.",
+    "They are kept as they are nested, which costs more for each event. Give scopes that lie side by side the same "
+    "filters.",
+    severity=Severity.WARNING,
+    dimension=str,
+    producer=str,
+    consumer=str,
+    most=int,
+)
+UNREACHED_SITUATIONS = define(
+    "V110",
+    "situations that reach nobody",
+    "Situations of the policy `{policy}` can reach none of the subscriptions to them: {subscriptions}.",
+    "A situation is seen by those who may see all that it is made of: look at `reads:` and `publishes:` of the policy, "
+    "or have an administrator release it.",
+    severity=Severity.WARNING,
+    policy=str,
+    subscriptions=str,
+)

@@ -1,0 +1,230 @@
+"""Filters at boundaries: what one text means for events of each type, and what it may say at all.
+
+A filter stands between events of all types. For events of one type it is an expression over the attributes of that
+type; what other types have and this one has not is missing there, hence null, and ``type IS T`` is decided. So a text
+has a tree for each type, simplified with all that is known of it. Only true passes: where it counts, null is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from situ.errors import Problem
+from situ.expr.limits import DEFAULT_LIMITS, Limits
+from situ.expr.results import check_bounded
+from situ.expr.scope import event_scope
+from situ.expr.simplify import simplify
+from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
+from situ.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
+from situ.types.model import BOOLEAN, STRING, Attribute, Struct, plain
+from situ.types.reserved import RESERVED_EVENTS
+from situ.types.table import Types, built_in
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a filter is to events that have what it asks for in the same form.
+
+    ``node`` is None if it means nothing to any event. ``missing`` are paths that these types have not, and others have.
+    """
+
+    types: tuple[str, ...]
+    payload: Struct
+    node: Node | None
+    missing: frozenset[Path]
+    problems: tuple[Problem, ...] = ()
+
+
+class Filters:
+    """The meanings of filters under one table of types. Remembers them; says nothing of scopes."""
+
+    def __init__(self, types: Types, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.types, self.limits = types, limits
+        self._events = {name: event for name in event_types(types) if (event := types.event(name)) is not None}
+        self._having: dict[str, list[str]] = {}
+        for name, event in self._events.items():
+            for attribute in event.attributes:
+                self._having.setdefault(attribute.name, []).append(name)
+        self._meanings: dict[str, tuple[Meaning, ...]] = {}
+        self._by_type: dict[str, dict[str, Meaning]] = {}
+        self._nodes: dict[tuple[str, str], Node] = {}
+
+    @property
+    def attributes(self) -> Collection[str]:
+        """The names of the attributes that some event type has."""
+        return self._having.keys()
+
+    def node(self, text: str, type: str) -> Node:
+        """The filter for events of a type, over ``event`` and ``data``: ``TRUE`` always, ``FALSE`` never passes.
+
+        A type that is not in the table has nothing that a filter could ask for.
+        """
+        found = self._nodes.get((text, type))
+        if found is None:
+            found = self._nodes[text, type] = self._node(text, type)
+        return found
+
+    def meanings(self, text: str, locate: Locate | None = None) -> tuple[Meaning, ...]:
+        """The filter by groups of types; ``SituError`` if the text cannot be read."""
+        found = self._meanings.get(text)
+        if found is None or (locate is not None and any(each.problems for each in found)):
+            found = self._meanings[text] = self._checked(text, locate or locate_in(text))
+        return found
+
+    def blocked(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The declared types of which no event passes for want of what the filter asks for; and the names of that."""
+        types: list[str] = []
+        names: set[str] = set()
+        for meaning in self.meanings(text):
+            wanted = _read(meaning.node) & meaning.missing if meaning.node is not None else frozenset()
+            if meaning.node is None or not wanted:
+                continue
+            for type in meaning.types:
+                if type in RESERVED_EVENTS or self.node(text, type) != FALSE:
+                    continue
+                # What the test of the type keeps out is meant to be kept out.
+                if passing(_known(meaning.node, type, frozenset())) != FALSE:
+                    types.append(type)
+                    names |= {".".join(path) for path in wanted}
+        return tuple(sorted(types)), tuple(sorted(names))
+
+    def _node(self, text: str, type: str) -> Node:
+        by_type = self._by_type.get(text)
+        if by_type is None:
+            by_type = {each: meaning for meaning in self.meanings(text) for each in meaning.types}
+            self._by_type[text] = by_type
+        meaning = by_type.get(type)
+        if meaning is None or meaning.node is None:
+            return FALSE
+        return passing(_known(meaning.node, type, meaning.missing))
+
+    def _checked(self, text: str, locate: Locate) -> tuple[Meaning, ...]:
+        mentioned = sorted(names_in(parse_syntax(text, locate, self.limits)))
+        found = [
+            self._meaning(text, locate, payload, missing, tuple(types))
+            for (payload, missing), types in self._groups(mentioned).items()
+        ]
+        right = [each for each in found if each.node is not None]
+        return tuple(each if each.node is not None or not right else self._lacking(each, right) for each in found)
+
+    def _lacking(self, wrong: Meaning, right: Sequence[Meaning]) -> Meaning:
+        """These types have something else by a name that the filter asks for: what it asks for they have not."""
+
+        def differing(other: Meaning) -> frozenset[Path]:
+            present = {each for each in wrong.payload.attributes if (each.name,) not in wrong.missing}
+            return other.missing | {(each.name,) for each in other.payload.attributes if each not in present}
+
+        nearest = min(right, key=lambda other: len(differing(other)))
+        return replace(wrong, node=nearest.node, missing=differing(nearest), problems=())
+
+    def _groups(self, mentioned: Sequence[str]) -> dict[tuple[Struct, frozenset[Path]], list[str]]:
+        """Types that have what is mentioned in the same form are one group, and checked once."""
+        groups: dict[tuple[Struct, frozenset[Path]], list[str]] = {}
+        lenders = {
+            name: [self._events[each] for each in self._having.get(name, ())[:_MOST_LENDERS]] for name in mentioned
+        }
+        for name, event in self._events.items():
+            missing: set[Path] = set()
+            payload = _seen(event, mentioned, lenders, (), missing)
+            groups.setdefault((payload, frozenset(missing)), []).append(name)
+        return groups or {(Struct("", ()), frozenset()): []}
+
+    def _meaning(
+        self, text: str, locate: Locate, payload: Struct, missing: frozenset[Path], types: tuple[str, ...]
+    ) -> Meaning:
+        scope = event_scope(payload, types=self.types, limits=self.limits)
+        checked = check_bounded(text, scope, locate, BOOLEAN)
+        errors = tuple(each for each in checked.problems if each.is_error)
+        return Meaning(types=types, payload=payload, node=checked.node, missing=missing, problems=errors)
+
+
+_MOST_LENDERS = 20
+
+
+def event_types(types: Types) -> Iterator[str]:
+    """The event types of root, in the order of their names, Situ's own last."""
+    yield from sorted(types.events)
+    yield from sorted(RESERVED_EVENTS)
+
+
+def names_in(syntax: Syntax) -> set[str]:
+    """All names that a text may mean attributes by."""
+    found: set[str] = set()
+    waiting = [syntax]
+    while waiting:
+        part = waiting.pop()
+        waiting.extend(part.parts)
+        if part.kind in ("name", "dot"):
+            found.add(part.text)
+    return found
+
+
+def passing(node: Node) -> Node:
+    """The condition under which the node is true; it may be false where the node is null."""
+    simplest = simplify(node)
+    if isinstance(simplest, And | Or):
+        return simplify(rebuild(simplest, passing))
+    if isinstance(simplest, Literal):
+        return simplest if simplest.value is True else FALSE
+    return simplest
+
+
+def _known(node: Node, type: str, missing: Collection[Path]) -> Node:
+    """The node with what is known of events of a type: its name, and what they do not have."""
+    if isinstance(node, Read):
+        if node.variable == "event" and node.path == ("type",):
+            return Literal(type, STRING, span=node.span)
+        if node.variable == "data" and node.path and _is_missing(node.path, missing):
+            return Literal(None, plain(node.type), node.unit, span=node.span)
+        return node
+    return rebuild(node, lambda part: _known(part, type, missing))
+
+
+def _read(node: Node) -> frozenset[Path]:
+    """The paths into the data that are read, and those on the way there."""
+    paths = [each.path for each in walk(node) if isinstance(each, Read) and each.variable == "data"]
+    return frozenset(path[: length + 1] for path in paths for length in range(len(path)))
+
+
+def _is_missing(path: Path, missing: Collection[Path]) -> bool:
+    return any(path[: length + 1] in missing for length in range(len(path)))
+
+
+def _seen(
+    event: Struct, mentioned: Iterable[str], lenders: dict[str, list[Struct]], above: Path, missing: set[Path]
+) -> Struct:
+    """What a filter sees of events: of what it mentions their own attributes, and those that others have."""
+    attributes: list[Attribute] = []
+    for name in mentioned:
+        own = event.attribute(name)
+        others = [found for each in lenders.get(name, ()) if (found := each.attribute(name)) is not None]
+        if own is not None:
+            attributes.append(_widened(own, mentioned, others, above, missing))
+        elif others:
+            attributes.append(replace(others[0], optional=True, default=None))
+            missing.add((*above, name))
+    return Struct("", tuple(attributes))
+
+
+def _widened(
+    own: Attribute, mentioned: Iterable[str], others: Sequence[Attribute], above: Path, missing: set[Path]
+) -> Attribute:
+    """The attribute, and below it what attributes of its name have in other types."""
+    struct = plain(own.type)
+    if not isinstance(struct, Struct) or built_in().get(struct.name) == struct:
+        return own
+    below = [found for each in others if isinstance(found := plain(each.type), Struct)]
+    lent = {
+        name: having
+        for name in mentioned
+        if struct.attribute(name) is None and (having := [each for each in below if each.attribute(name) is not None])
+    }
+    if not lent:
+        return own
+    added = [replace(lent[name][0].attribute(name) or own, optional=True, default=None) for name in lent]
+    missing.update((*above, own.name, name) for name in lent)
+    return replace(own, type=Struct(struct.name, (*struct.attributes, *added), struct.supers))
