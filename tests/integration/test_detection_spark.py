@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = str(Path(__file__).parents[2])
-# An event takes a moment through the query before: it must not be late for that, when all was silent.
-SITU = "defaults: {lateness: 2 s, idle: 1 s}\n"
+# Shorter than what an event takes through the query before: it must not be late for that, when all was silent.
+SITU = "defaults: {lateness: 100 ms, idle: 1 s}\n"
 MORE = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
 QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
 G1, G2 = ({"A": who, "R": "lab"} for who in ("g1", "g2"))

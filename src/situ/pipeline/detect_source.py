@@ -1,8 +1,9 @@
 """The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
 
 Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
-:mod:`situ.pipeline.source`, and ``first``, the message behind which the first batch begins. A batch ends where the log
-does, or at the same message a moment later: while something is to be decided, the clock brings batches, too.
+:mod:`situ.pipeline.source`; ``first``, the message behind which the first batch begins; and ``events``, the checkpoint
+of the query that writes the log. A batch ends where the log does, or at the same message a moment later: while
+something is to be decided, the clock brings batches, too, up to the time of what is not in the log yet.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -63,6 +65,7 @@ class DetectReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = SourceOptions.read(options)
         self._first = int(options.get("first", "0"))
+        self._events = Path(options["events"])
         self._buckets = int(options["buckets"])
         self._tables: PlannedTables | None = None
 
@@ -82,9 +85,11 @@ class DetectReader(DataSourceStreamReader):
         from situ.pipeline.looking_up import DETECT
         from situ.pipeline.planned_tables import PlannedTables, for_detection
         from situ.pipeline.plans import current_version
+        from situ.pipeline.present import present, taken_of
 
         options, now = self._options, time.time_ns() // 1000
         bus = shared_bus(options.address)
+        taken = taken_of(self._events)  # before the end of the log is looked up: what was taken is in it then
         state = bus.state(options.log)
         behind = max(begin.seq, state.first - 1)
         last = min(state.last, behind + fitting(bus, options, behind, state.last, limit))
@@ -92,6 +97,9 @@ class DetectReader(DataSourceStreamReader):
         assert options.checkpoint is not None
         quiet = last <= begin.seq and version == begin.version
         if quiet and (now - begin.clock < TICK or not ProgressStore(options.checkpoint).is_due(begin)):
+            return begin
+        now = present(bus, options.names, now, taken=taken, last=last)
+        if quiet and now - begin.clock < TICK:
             return begin
         if self._tables is None:
             self._tables = PlannedTables(options.address, options.folder, for_detection, query=DETECT)

@@ -93,7 +93,7 @@ class DetectBatch:
 
 
 class SparkDetection:
-    """The policies of one zone on Spark."""
+    """The policies of one zone on Spark. ``events`` is the checkpoint of the query that writes the root log."""
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class SparkDetection:
         settings: Settings,
         checkpoints: Path,
         *,
+        events: Path,
         folder: Path = Path(),
         partitions: int | None = None,
         on_batch: Callable[[DetectBatch], None] = lambda batch: None,
@@ -112,8 +113,10 @@ class SparkDetection:
         self._settings = settings
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
+        self._events = events
         self._partitions = partitions or session.sparkContext.defaultParallelism
         self._buckets = self._partitions
+        self._incarnation = self._first = 0
         self._store = ProgressStore(self._checkpoint)
         self._on_batch, self._on_step = on_batch, on_step
         self._query: StreamingQuery | None = None
@@ -129,7 +132,10 @@ class SparkDetection:
         begin = check_offsets(self._checkpoint)
         if begin is not None:
             self._store.load(begin)
-        self._buckets = self._settled_buckets()
+        # What is remembered is divided among as many buckets as the first run had.
+        self._buckets = self._settled("buckets", self._partitions)
+        self._incarnation = self._settled("incarnation", time.time_ns() // 1000)
+        self._first = self._settled("first", first)  # a first batch that was cut off begins there again
         stream = (
             self._session.readStream.format(DetectSource.name())
             .option("address", self._address.to_json())
@@ -139,7 +145,8 @@ class SparkDetection:
             .option("buckets", str(self._buckets))
             .option("folder", str(self._folder))
             .option("maxEvents", str(self._settings.spark.max_events))
-            .option("first", str(first))
+            .option("first", str(self._first))
+            .option("events", str(self._events))
             .load()
         )
         self._query = (
@@ -150,16 +157,16 @@ class SparkDetection:
             .start()
         )
 
-    def _settled_buckets(self) -> int:
-        """As many as the first run had: what is remembered is divided among them."""
-        file = self._checkpoint / "buckets"
+    def _settled(self, name: str, value: int) -> int:
+        """What the first run took for this."""
+        file = self._checkpoint / name
         if file.exists():
             return int(file.read_text(encoding="utf-8"))
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(".buckets")
-        beside.write_text(str(self._partitions), encoding="utf-8")
+        beside = file.with_name(f".{name}")
+        beside.write_text(str(value), encoding="utf-8")
         beside.replace(file)
-        return self._partitions
+        return value
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
@@ -198,7 +205,7 @@ class SparkDetection:
         start = read_offset(self._checkpoint, number - 1) if number else None
         plan = load_plan(self._address, end.version)
         former = self._former(start, end)
-        progress, told, kept = self._begun(start, end, plan, former)
+        progress, told, kept = self._begun(start, plan, former)
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
         share = Share(
@@ -248,12 +255,12 @@ class SparkDetection:
             return None  # the bus has it no more: what it left is closed without its words
 
     def _begun(
-        self, start: Offset | None, end: Offset, plan: Plan, former: Detecting | None
+        self, start: Offset | None, plan: Plan, former: Detecting | None
     ) -> tuple[Progress, list[Transition], frozenset[str]]:
         """What the batch starts from; and which policies go on as they were."""
         before = self._store.load(start) if start is not None else None
         if before is None:
-            before = Progress(incarnation=end.clock)
+            before = Progress(incarnation=self._incarnation)
         progress, told = before.adopted(plan.detecting, former)
         kept = frozenset(
             name

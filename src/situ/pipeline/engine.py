@@ -103,6 +103,7 @@ class SparkEngine:
             address,
             settings,
             checkpoints,
+            events=self._checkpoint,
             folder=folder,
             partitions=partitions,
             on_batch=on_detect,

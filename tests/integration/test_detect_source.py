@@ -1,0 +1,98 @@
+"""Where batches of detection end, on a real bus without Spark: the log says how far, and the clock when."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from situ.deployment.progress import Progress
+from situ.event.message import RECEIVED, Message, Stored
+from situ.pipeline.detect_source import TICK, DetectReader
+from situ.pipeline.kept import ProgressStore
+from situ.pipeline.offsets import Offset
+from tests.guarded import FILES
+from tests.zone import Zone, event, zone
+
+MORE = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
+
+
+def guarded() -> dict[str, Any]:
+    return {"types": FILES["types/building.yaml"], "more": {**MORE, "clients/all.yaml": ""}}
+
+
+def reader_of(at: Zone, folder: Path) -> DetectReader:
+    return DetectReader(
+        {
+            "address": at.address.to_json(),
+            "stream": "ROOT",
+            "checkpoint": str(folder / "detect"),
+            "events": str(folder / "events"),
+            "folder": str(folder / "project"),
+            "buckets": "2",
+        }
+    )
+
+
+def next_of(reader: DetectReader, begin: Offset, most: int = 1000) -> Offset:
+    return Offset.from_json(reader.latestOffset(begin.as_json(), ReadMaxRows(most)))
+
+
+def see(at: Zone, number: int) -> Stored:
+    seq = at.send("reader", [event(f"e{number}", "Sighting", {"who": "g1", "at": {"x": 5.0, "y": 5.0}})])
+    return next(iter(at.bus.read(at.names.in_stream, seq, seq)))
+
+
+def received(stored: Stored) -> int:
+    return int(stored.headers[RECEIVED])
+
+
+def log(at: Zone, stored: Stored) -> int:
+    """What the query of events does with a message that came in."""
+    message = Message(subject=at.names.root("r1", "Sighting"), headers=stored.headers, body=stored.body)
+    return at.bus.store(message).result().seq
+
+
+def take(folder: Path, seq: int) -> None:
+    """What Spark writes down when the query of events is done with a batch."""
+    for name, text in (("offsets", f"v1\n{{}}\n{json.dumps(Offset(seq=seq).as_json())}\n"), ("commits", "v1\n{}\n")):
+        (folder / "events" / name).mkdir(parents=True)
+        (folder / "events" / name / "0").write_text(text)
+
+
+def test_while_all_is_silent_the_clock_waits_for_what_is_on_its_way_to_the_log(tmp_path: Path) -> None:
+    with zone(tmp_path, **guarded()) as at:
+        reader = reader_of(at, tmp_path)
+        begin = next_of(reader, Offset())
+        ProgressStore(tmp_path / "detect").save(begin, Progress(), due=True)
+        time.sleep(2 * TICK / 1e6)
+        first = see(at, 1)
+        time.sleep(2 * TICK / 1e6)
+        until = next_of(reader, begin)
+        assert (until.seq, until.clock) == (0, received(first)), "the clock went past what came in"
+        ProgressStore(tmp_path / "detect").save(until, Progress(), due=True)
+        assert next_of(reader, until) == until, "there is nothing to do before that is in the log"
+        seq = log(at, first)
+        take(tmp_path, first.seq)
+        before = time.time_ns() // 1000
+        after = next_of(reader, until)
+        assert (after.seq, after.clock >= before) == (seq, True)
+        reader.stop()
+
+
+def test_the_clock_waits_for_what_a_batch_leaves_of_the_log(tmp_path: Path) -> None:
+    with zone(tmp_path, **guarded()) as at:
+        reader = reader_of(at, tmp_path)
+        came = [see(at, number) for number in range(100)]
+        for each in came:
+            log(at, each)
+        take(tmp_path, came[-1].seq)
+        some = next_of(reader, Offset(), most=70)
+        assert (some.seq, some.clock) == (70, received(came[70]))
+        rest = next_of(reader, some)
+        assert rest.seq == 100
+        assert rest.clock > received(came[-1])
+        reader.stop()
