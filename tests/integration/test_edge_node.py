@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 import situ
+from situ.deployment import Deployment
+from situ.deployment.plan import Plan, compile_plan
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
@@ -207,6 +210,25 @@ def test_publishing_finds_or_makes_its_advertisement(zones: Zones) -> None:
             assert error.value.code == "R003"
             await pump.unadvertise(ad)
             await (await pump.publish_event("Alarm", text="x", severity=1)).stored
+
+    run(main())
+
+
+def test_what_is_accepted_holds_however_long_the_engine_takes_to_work_with_it(
+    zones: Zones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(deployment: Deployment, previous: Plan | None = None) -> Plan:
+        time.sleep(0.5 if previous is not None else 0)
+        return compile_plan(deployment, previous)
+
+    monkeypatch.setattr("situ.edge.engine.compile_plan", slowly)
+
+    async def main() -> None:
+        situ = "defaults: {install_timeout: 50 ms}\n"
+        async with zones(situ=situ) as zone, zone.connect("pump") as pump:
+            await (await pump.publish_event("Level", tank="a", level=1)).stored
+            await pump.advertise("Alarm")
+            await (await pump.publish_event("Fire", text="x", severity=1, floor=2)).stored
 
     run(main())
 

@@ -297,6 +297,16 @@ class EdgeEngine:
     def offer(self, deployment: Deployment) -> None:
         """A deployment that is about to be in force, from the same process."""
         self._offered = deployment
+        self._learn()
+
+    def _learn(self) -> None:
+        """A client that was told that an advertisement is accepted publishes under it, however long a plan takes."""
+        plan, offered = self._plan, self._offered
+        if plan is None or offered is None or offered.version <= plan.version:
+            return
+        new = offered.advertisements.keys() - plan.deployment.advertisements.keys()
+        if new:
+            plan.stamp.learn({id: plan.interpretation.advertised(offered.advertisements[id]) for id in sorted(new)})
 
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):
@@ -326,6 +336,7 @@ class EdgeEngine:
                     self._next = plan
                 return
             self._plan, self._hindered = plan, ""
+            self._learn()
             # What was taken before is worked to its end by the plan it was taken with.
             self._logged.put_nowait(plan)
 

@@ -50,6 +50,13 @@ class Stamp:
             self._of_client.setdefault(each.client, []).append(each)
         self._known: dict[tuple[str, str, str], str | Problem] = {}
 
+    def learn(self, advertisements: Mapping[str, Advertisement]) -> None:
+        """These hold, too, before the deployment that has them is at work: their clients were told so."""
+        self._advertisements = {**self._advertisements, **advertisements}
+        for each in advertisements.values():
+            self._of_client.setdefault(each.client, []).append(each)
+        self._known.clear()
+
     def each(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
         """The rows with their advertisements, or why they have none; what was bad before stays as it is."""
         stamped: list[Row | Bad] = []
