@@ -10,9 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from situ.catalogue import NO_SCOPE, TWO_TAGS
+from situ.documents import Node, Reader, Scalar, Sequence
+from situ.errors import Location
+
 ANY: Final = "any"
 NONE: Final = "none"
 REST: Final = "rest"
+VIRTUAL: Final = ("⊥", "⊤")
+"""Signs that stand for ``any`` in print, and are not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +55,42 @@ class TagSet:
 
 
 NO_TAGS = TagSet()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTags:
+    """A tag set with the places of what it names: dimension → where its tag stands, and ``rest`` where that stands."""
+
+    tags: TagSet
+    places: Mapping[str, Location]
+    place: Location
+
+
+def read_tags(read: Reader, node: Node) -> WrittenTags | None:
+    """What stands under ``scopes:``; what is wrong with it goes to the reader's problems and is left out."""
+    mapping = read.mapping(node)
+    if mapping is None:
+        return None
+    tags: dict[str, str] = {}
+    places: dict[str, Location] = {}
+    rest = False
+    for key, below in mapping.entries:
+        if key.text == REST:
+            rest = read.choice(below, (ANY, NONE)) == ANY
+            places[REST] = below.location
+        elif (tag := _tag(read, key.text, below)) is not None:
+            tags[key.text], places[key.text] = tag.text, tag.location
+    return WrittenTags(tags=TagSet.of(tags, rest=rest), places=places, place=mapping.location)
+
+
+def _tag(read: Reader, dimension: str, node: Node) -> Scalar | None:
+    if isinstance(node, Sequence) and len(node.items) > 1:
+        scopes = ", ".join(f"`{each.text}`" if isinstance(each, Scalar) else "…" for each in node.items)
+        read.problems.add(TWO_TAGS(node.location, dimension=dimension, scopes=scopes))
+        return None
+    scalar = read.scalar(node)
+    if scalar is not None and scalar.text in VIRTUAL:
+        remedy = f"Write `{dimension}: any`: in an advertisement that is ⊥, in a subscription ⊤."
+        read.problems.add(NO_SCOPE(scalar.location, name=scalar.text, what="be named as a scope", remedy=remedy))
+        return None
+    return scalar
