@@ -1,0 +1,220 @@
+"""One dimension, compiled: for every tag in use, on which filters it depends what is seen from where.
+
+``Up(s, k)`` is the family of going from ``s`` up to ``k``, by rule 2; ``V(s, t)`` that of going from ``s`` up and then
+down to ``t``, by rule 3: what reaches a container of ``t`` and passes down, and what came up to ``t`` itself. Both cost
+a step of :func:`~situ.visibility.families.through` an edge. When an edge changes, only what begins or ends at its
+member or below is computed again; the rest is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from situ.visibility.bits import Numbers
+from situ.visibility.families import ALWAYS, NEVER, Family, through
+from situ.visibility.graph import Dimension, Filter, Scope
+
+NO_CONSTANTS: Mapping[str, bool] = MappingProxyType({})
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": False}
+
+
+class Crossing(NamedTuple):
+    """An edge from a scope to a container of it: the filters on the way up and on the way down, None: no way."""
+
+    container: str
+    up: int | None
+    down: int | None
+
+
+def constant(text: str, constants: Mapping[str, bool] = NO_CONSTANTS) -> bool | None:
+    """Whether a filter passes every event or none, so that nobody need ask it; None if it must be asked."""
+    found = _CONSTANTS.get(text)
+    return constants.get(text) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionPlan:
+    """What is known of one dimension. ``seen[s][t]`` is ``V(s, t)``, for all tags ``t`` in use and what they are in."""
+
+    dimension: Dimension
+    constants: Mapping[str, bool]
+    crossings: Mapping[str, tuple[Crossing, ...]]
+    ups: Mapping[str, Mapping[str, Family]]
+    seen: Mapping[str, Mapping[str, Family]]
+    changed: frozenset[str] = frozenset()
+    """The tags that see or are seen differently from what the plan before said."""
+
+    def family(self, advertised: str, subscribed: str) -> Family:
+        """``V(s, t)``; never for what is no scope here."""
+        return self.seen.get(advertised, {}).get(subscribed, NEVER)
+
+
+def compile_dimension(
+    dimension: Dimension,
+    advertised: Iterable[str],
+    subscribed: Iterable[str],
+    numbers: Numbers,
+    constants: Mapping[str, bool] = NO_CONSTANTS,
+    before: DimensionPlan | None = None,
+) -> DimensionPlan:
+    """Compile for these tags; what the plan before knows and the change did not touch is taken over."""
+    crossings = _crossings(dimension, numbers, constants, before)
+    touched = _touched(before, crossings) if before is not None else frozenset()
+    ordered = _containers_first([tag for tag in subscribed if tag in crossings], crossings)
+    ups: dict[str, Mapping[str, Family]] = {}
+    seen: dict[str, Mapping[str, Family]] = {}
+    for tag in advertised:
+        if tag not in crossings:
+            continue
+        if before is None or tag in touched or tag not in before.seen:
+            ups[tag] = _up(tag, crossings)
+            seen[tag] = _seen(ups[tag], ordered, crossings)
+        else:
+            ups[tag] = before.ups[tag]
+            seen[tag] = _seen_again(before.seen[tag], touched, ups[tag], ordered, crossings)
+    return DimensionPlan(dimension, constants, crossings, ups, seen, touched)
+
+
+def _crossings(
+    dimension: Dimension, numbers: Numbers, constants: Mapping[str, bool], before: DimensionPlan | None
+) -> Mapping[str, tuple[Crossing, ...]]:
+    known: Mapping[str, Scope] = {}
+    if before is not None and (before.constants is constants or before.constants == constants):
+        if before.dimension is dimension:
+            return before.crossings
+        known = before.dimension.scopes
+    result: dict[str, tuple[Crossing, ...]] = {}
+    for name, scope in dimension.scopes.items():
+        if before is not None and (old := known.get(name)) is not None and (old is scope or old == scope):
+            result[name] = before.crossings[name]
+        else:
+            result[name] = tuple(
+                Crossing(
+                    container,
+                    _needed(dimension.up(name, container), numbers, constants),
+                    _needed(dimension.down(container, name), numbers, constants),
+                )
+                for container in scope.containers
+            )
+    return result
+
+
+def _needed(filters: Sequence[Filter], numbers: Numbers, constants: Mapping[str, bool]) -> int | None:
+    needed = 0
+    for each in filters:
+        always = constant(each.text, constants)
+        if always is False:
+            return None
+        if always is None:
+            needed |= 1 << numbers[each.text]
+    return needed
+
+
+def _touched(before: DimensionPlan, crossings: Mapping[str, tuple[Crossing, ...]]) -> frozenset[str]:
+    """The scopes whose way out or in is another now: those with other edges, and all that are below them."""
+    old = before.crossings
+    if old is crossings:
+        return frozenset()
+    ends = {name for name in old.keys() | crossings.keys() if old.get(name) != crossings.get(name)}
+    if not ends:
+        return frozenset()
+    return _below(ends, old) | _below(ends, crossings)
+
+
+def _below(ends: set[str], crossings: Mapping[str, tuple[Crossing, ...]]) -> frozenset[str]:
+    members: dict[str, list[str]] = {}
+    for name, edges in crossings.items():
+        for edge in edges:
+            members.setdefault(edge.container, []).append(name)
+    found, waiting = set(ends), list(ends)
+    while waiting:
+        for member in members.get(waiting.pop(), ()):
+            if member not in found:
+                found.add(member)
+                waiting.append(member)
+    return frozenset(found)
+
+
+def _containers_first(tags: Iterable[str], crossings: Mapping[str, tuple[Crossing, ...]]) -> list[str]:
+    """These scopes and all that they are in, each after its containers."""
+    placed: set[str] = set()
+    result: list[str] = []
+    waiting = list(tags)
+    while waiting:
+        name = waiting[-1]
+        if name in placed:
+            waiting.pop()
+            continue
+        missing = [edge.container for edge in crossings[name] if edge.container not in placed]
+        if missing:
+            waiting.extend(missing)
+        else:
+            waiting.pop()
+            placed.add(name)
+            result.append(name)
+    return result
+
+
+def _up(start: str, crossings: Mapping[str, tuple[Crossing, ...]]) -> Mapping[str, Family]:
+    """``Up(start, ·)``, for all that the start is in."""
+    arriving: dict[str, list[tuple[int, Family]]] = {}
+    result: dict[str, Family] = {}
+    for name in reversed(_containers_first([start], crossings)):
+        family = ALWAYS if name == start else through(arriving.get(name, ()))
+        if family is NEVER:
+            continue
+        result[name] = family
+        for edge in crossings[name]:
+            if edge.up is not None:
+                arriving.setdefault(edge.container, []).append((edge.up, family))
+    return result
+
+
+def _seen(
+    ups: Mapping[str, Family], ordered: Iterable[str], crossings: Mapping[str, tuple[Crossing, ...]]
+) -> dict[str, Family]:
+    result: dict[str, Family] = {}
+    for name in ordered:
+        result[name] = _arrived(name, result, ups, crossings)
+    return result
+
+
+def _seen_again(
+    old: Mapping[str, Family],
+    touched: frozenset[str],
+    ups: Mapping[str, Family],
+    ordered: Sequence[str],
+    crossings: Mapping[str, tuple[Crossing, ...]],
+) -> Mapping[str, Family]:
+    """As before, except where the way down is another or nobody asked before."""
+    new = [name for name in ordered if name in touched or name not in old]
+    if not new and touched.isdisjoint(old):
+        return old
+    result = {name: family for name, family in old.items() if name not in touched}
+    for name in new:
+        result[name] = _arrived(name, result, ups, crossings)
+    return result
+
+
+def _arrived(
+    name: str,
+    known: Mapping[str, Family],
+    ups: Mapping[str, Family],
+    crossings: Mapping[str, tuple[Crossing, ...]],
+) -> Family:
+    """By rule 3: what came up to here, and what comes down from the containers, which are known."""
+    ways: list[tuple[int, Family]] = []
+    own = ups.get(name)
+    if own is not None:
+        if own is ALWAYS:
+            return ALWAYS
+        ways.append((0, own))
+    ways += [
+        (edge.down, family)
+        for edge in crossings[name]
+        if edge.down is not None and (family := known[edge.container]) is not NEVER
+    ]
+    return through(ways) if ways else NEVER

@@ -1,0 +1,264 @@
+"""Families of filter sets: on which filters it depends whether an event is visible.
+
+A filter has a number, a set of filters is an integer with the bits of its numbers, and a family is visible when at
+least one of its sets is contained in the bits of the event. No set at all is *never*, the empty set is *always*.
+Filters occur only positively, so a set that contains another adds nothing: families are kept minimal.
+
+Diamonds one after the other multiply: a family of more than 64 sets is not written out but kept as the AND and OR that
+it comes from, parts that are shared written once. Both forms mean the same; nothing but cost depends on which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+MOST_SETS = 64
+"""A family of more sets is kept nested."""
+
+_MOST_COMPARED = 1024
+"""Sets that are compared with each other at once; what might have more is kept nested unseen."""
+
+Step = tuple[tuple[int, tuple[int, ...]], ...]
+"""Ways, any of which will do: filters that must all be TRUE, and the earlier steps that must all hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Any of these sets of filters, none containing another, smaller ones first."""
+
+    sets: tuple[int, ...]
+
+    def holds(self, bits: int) -> bool:
+        for needed in self.sets:  # noqa: SIM110 - a generator would cost more than all that it does
+            if bits & needed == needed:
+                return True
+        return False
+
+    @property
+    def program(self) -> tuple[Step, ...]:
+        """The same as steps: there is only one, which needs no other."""
+        return (tuple((needed, ()) for needed in self.sets),)
+
+    @property
+    def filters(self) -> int:
+        """All filters that it depends on."""
+        result = 0
+        for needed in self.sets:
+            result |= needed
+        return result
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return family_of, (self.sets,)
+
+
+class Nested:
+    """An OR of ways, each an AND of filters and of other families: a graph without cycles, whose parts are shared.
+
+    Graphs of scopes may be thousands of levels high, so nothing here recurses.
+    """
+
+    __slots__ = ("_program", "ways")
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        self.ways = tuple(ways)
+        self._program: tuple[Step, ...] | None = None
+
+    @property
+    def program(self) -> tuple[Step, ...]:
+        """Steps in an order in which each needs only earlier ones; the last one decides."""
+        if self._program is None:
+            self._program = _flatten(self)
+        return self._program
+
+    def holds(self, bits: int) -> bool:
+        known: list[bool] = []
+        for step in self.program:
+            known.append(
+                any(bits & needed == needed and all(known[earlier] for earlier in parts) for needed, parts in step)
+            )
+        return known[-1]
+
+    @property
+    def filters(self) -> int:
+        result = 0
+        for step in self.program:
+            for needed, _ in step:
+                result |= needed
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Nested) and self.program == other.program)
+
+    def __hash__(self) -> int:
+        return hash(self.program)
+
+    def __repr__(self) -> str:
+        return f"Nested({len(self.program)} steps, {self.filters.bit_count()} filters)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return nested_from, (self.program,)
+
+
+Family = Sets | Nested
+Way = tuple[int, tuple[Family, ...]]
+"""Filters that must all be TRUE, and families that must all hold."""
+
+NEVER = Sets(())
+ALWAYS = Sets((0,))
+
+
+def nested_from(program: Sequence[Step]) -> Family:
+    """The family that steps mean: how a nested one is stored and read again."""
+    made: list[Family] = []
+    for step in program:
+        made.append(Nested([(needed, tuple(made[earlier] for earlier in parts)) for needed, parts in step]))
+    return made[-1]
+
+
+def minimal(sets: Iterable[int]) -> tuple[int, ...] | None:
+    """The sets that contain no other, smaller ones first; None if these are too many to be written out."""
+    left = set(sets)
+    if 0 in left:
+        return (0,)
+    if len(left) == 1:
+        return tuple(left)
+    if len(left) > _MOST_COMPARED:
+        return None
+    kept: list[int] = []
+    for candidate in sorted(left, key=lambda each: (each.bit_count(), each)):
+        # Nothing that follows is smaller, so what is kept stays: the count is final as soon as it is too high.
+        if not any(candidate & smaller == smaller for smaller in kept):
+            kept.append(candidate)
+            if len(kept) > MOST_SETS:
+                return None
+    return tuple(kept)
+
+
+def through(ways: Sequence[tuple[int, Family]]) -> Family:
+    """Any of these families, each with filters that must be TRUE besides: one step of a path, over all its edges."""
+    if len(ways) == 1:
+        needed, family = ways[0]
+        if not needed or family is NEVER:
+            return family
+        if isinstance(family, Sets) and len(family.sets) == 1:
+            return Sets((family.sets[0] | needed,))
+    if all(isinstance(family, Sets) for _, family in ways):
+        least = minimal(needed | each for needed, family in ways for each in _sets(family))
+        if least is not None:
+            return family_of(least)
+    return _nested(_gathered(ways))
+
+
+def union(families: Iterable[Family]) -> Family:
+    """Any of these families."""
+    return through([(0, family) for family in families])
+
+
+def product(families: Sequence[Family]) -> Family:
+    """All of these families."""
+    result: Family = ALWAYS
+    for family in families:
+        result = _both(result, family)
+    return result
+
+
+def suppose(family: Family, true: int, false: int) -> Family:
+    """What is left of a family where it is known of some filters that they are TRUE, of others that they are not."""
+    if not family.filters & (true | false):
+        return family
+    made: list[Family] = []
+    for step in family.program:
+        ways = [(needed & ~true, [made[part] for part in parts]) for needed, parts in step if not needed & false]
+        made.append(union([_all_of(needed, parts) for needed, parts in ways]))
+    return made[-1]
+
+
+def _all_of(needed: int, parts: Sequence[Family]) -> Family:
+    return through([(needed, product(parts))])
+
+
+def _both(left: Family, right: Family) -> Family:
+    if left is ALWAYS or right is NEVER:
+        return right
+    if right is ALWAYS or left is NEVER:
+        return left
+    if isinstance(left, Sets) and isinstance(right, Sets) and len(left.sets) * len(right.sets) <= _MOST_COMPARED:
+        least = minimal(one | other for one in left.sets for other in right.sets)
+        if least is not None:
+            return family_of(least)
+    return _nested([(0, (left, right))])
+
+
+def _gathered(ways: Iterable[tuple[int, Family]]) -> list[Way]:
+    """What goes on from the same family, once: ``(A AND x) OR (A AND y)`` is ``A AND (x OR y)``.
+
+    So diamonds one after the other do not even grow when they are written out as text.
+    """
+    by_parts: dict[tuple[int, ...], tuple[tuple[Family, ...], list[int]]] = {}
+    for needed, family in ways:
+        parts: tuple[Family, ...] = (family,)
+        while len(parts) == 1 and isinstance(parts[0], Nested) and len(parts[0].ways) == 1:
+            more, parts = parts[0].ways[0]
+            needed |= more
+        by_parts.setdefault(tuple(map(id, parts)), (parts, []))[1].append(needed)
+    return [
+        (masks[0], parts)
+        if len(masks) == 1
+        else (0, (*parts, union(Sets((needed,)) if needed else ALWAYS for needed in masks)))
+        for parts, masks in by_parts.values()
+    ]
+
+
+def _nested(ways: Iterable[Way]) -> Family:
+    """An OR that is not written out; what is always or never is found even so, for without it no bit can be spared."""
+    kept: list[Way] = []
+    for needed, parts in ways:
+        if any(part is NEVER for part in parts):
+            continue
+        left = tuple(part for part in parts if part is not ALWAYS)
+        if not needed and not left:
+            return ALWAYS
+        kept.append((needed, left))
+    if not kept:
+        return NEVER
+    if len(kept) == 1 and not kept[0][0] and len(kept[0][1]) == 1:
+        return kept[0][1][0]
+    return Nested(kept)
+
+
+def family_of(sets: tuple[int, ...]) -> Family:
+    """The family of minimal sets; never and always are one object each, so that they are recognised by being it."""
+    if not sets:
+        return NEVER
+    return ALWAYS if sets[0] == 0 else Sets(sets)
+
+
+def _sets(family: Family) -> tuple[int, ...]:
+    assert isinstance(family, Sets)
+    return family.sets
+
+
+def _flatten(top: Nested) -> tuple[Step, ...]:
+    place: dict[int, int] = {}
+    steps: list[Step] = []
+    waiting: list[Family] = [top]
+    while waiting:
+        family = waiting[-1]
+        if id(family) in place:
+            waiting.pop()
+            continue
+        ways = family.ways if isinstance(family, Nested) else ()
+        missing = [part for _, parts in ways for part in parts if id(part) not in place]
+        if missing:
+            waiting.extend(reversed(missing))
+            continue
+        waiting.pop()
+        step: Step
+        if isinstance(family, Sets):
+            step = tuple((needed, ()) for needed in family.sets)
+        else:
+            step = tuple((needed, tuple(place[id(part)] for part in parts)) for needed, parts in family.ways)
+        place[id(family)] = len(steps)
+        steps.append(step)
+    return tuple(steps)
