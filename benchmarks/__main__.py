@@ -21,6 +21,7 @@ from benchmarks import (
     simulator,
     situation_enrichment,
     situation_kernel,
+    situation_latency,
     situation_operator,
     spark_running,
 )
@@ -43,6 +44,7 @@ SCENARIOS: list[Scenario] = [
     *interpretation_running.SCENARIOS,
     *situation_enrichment.SCENARIOS,
     *situation_kernel.SCENARIOS,
+    *situation_latency.SCENARIOS,
     *situation_operator.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]

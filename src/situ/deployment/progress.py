@@ -134,6 +134,49 @@ class Progress:
             numbers={name: int(number) for name, number in stored["numbers"].items()},
         )
 
+    def changes(self, former: Progress) -> dict[str, Any]:
+        """What is another than it was: as JSON, and small however much is open. :meth:`changed` makes the whole of it.
+
+        Of situations, those that are as they were are the same objects.
+        """
+        return {
+            "version": FORMAT,
+            "incarnation": self.incarnation,
+            "seen": seen_as_json(self.seen),
+            "policies": {
+                name: _changes(kept, former.policies.get(name))
+                for name, kept in sorted(self.policies.items())
+                if kept is not former.policies.get(name)
+            },
+            "gone": sorted(former.policies.keys() - self.policies.keys()),
+            "numbers": {name: n for name, n in sorted(self.numbers.items()) if former.numbers.get(name) != n},
+        }
+
+    def changed(self, stored: Mapping[str, Any]) -> Progress:
+        """With what :meth:`changes` gave; ValueError or KeyError for what it cannot have given."""
+        if stored.get("version") != FORMAT:
+            raise ValueError(f"its version is {stored.get('version')}, this release reads {FORMAT}")
+        policies = {name: kept for name, kept in self.policies.items() if name not in stored["gone"]}
+        for name, each in stored["policies"].items():
+            before = policies[name].open if name in policies else {}
+            current = {**before, **open_from_json(each["open"])}
+            for bindings in each["closed"]:
+                del current[tuple(sorted(bindings.items()))]
+            policies[name] = Kept(digest=each["digest"], reached=each["reached"], open=current)
+        return Progress(
+            incarnation=int(stored["incarnation"]),
+            seen=seen_from_json(stored["seen"]),
+            policies=policies,
+            numbers={**self.numbers, **{name: int(number) for name, number in stored["numbers"].items()}},
+        )
+
+
+def _changes(kept: Kept, former: Kept | None) -> dict[str, Any]:
+    before: Open = former.open if former is not None else {}
+    opened = {bindings: each for bindings, each in kept.open.items() if before.get(bindings) is not each}
+    closed = [dict(bindings) for bindings in before if bindings not in kept.open]
+    return {"digest": kept.digest, "reached": kept.reached, "open": open_as_json(opened), "closed": closed}
+
 
 def _altered(before: Kept, watch: Watch, former: Watch | None) -> tuple[Kept, list[Transition]]:
     """What goes on of a policy that has been altered. How far it had decided stays: nothing is decided twice."""

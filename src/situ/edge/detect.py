@@ -25,6 +25,7 @@ from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import Step, step
 from situ.deployment.tally import Tally, Watched
+from situ.edge.at_hand import AtHand
 from situ.edge.remembered import Done, Record, Remembered
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_row
@@ -41,7 +42,9 @@ _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
 _PAUSE = 0.002
-"""Seconds for which what comes is gathered while steps follow each other closely."""
+"""Seconds for which what comes is gathered at most while steps follow each other closely."""
+_FEW, _BRIEF = 256, 0.001
+"""Events of a step, and seconds that the one before took, for which no other thread is asked."""
 _RECENT = 4096
 """Messages of the log that are known to be taken, of the last ones."""
 
@@ -76,6 +79,9 @@ class EdgeDetection:
         """The steps of which nothing is written down yet: when, and with which messages."""
         self._in_hand = False
         self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._at_hand = AtHand()
+        self._took = 0.0
+        """Seconds of the processor for the last step."""
         self._reached = 0
         self._saved = 0.0
         self._changed = False
@@ -111,6 +117,7 @@ class EdgeDetection:
     def _use(self, plan: Plan) -> None:
         self._plan = plan
         self._knowledge = Knowledge(plan.detecting.ontology)
+        self._at_hand.clear()  # another plan may word events in another way
 
     async def _recover(self, record: Record, plan: Plan, last: int, publish: Publish) -> None:
         self._use(await self._plan_of(record.version, plan))
@@ -201,7 +208,8 @@ class EdgeDetection:
             await self.work(publish)
             if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
                 await asyncio.to_thread(self._save)
-            await asyncio.sleep(_PAUSE)
+            # Steps take half of the time at most; brief ones let others have their turn, and that is all.
+            await asyncio.sleep(min(self._took, _PAUSE) if self._took > _BRIEF else 0)
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
@@ -217,7 +225,7 @@ class EdgeDetection:
             if taken and taken[0].plan is not self._plan:
                 await self._change(taken[0].plan, publish)
             clock, messages = _now(), tuple(each.seq for each in taken if each.seq)
-            found = await asyncio.to_thread(self._step, taken, clock)
+            found = await self._stepped(taken, clock)
             self._states, self._due, self._changed = found.states, found.due, True
             self._progress = found.progress
             self._count(found)
@@ -253,14 +261,25 @@ class EdgeDetection:
         self._states = {name: state for name, state in self._states.items() if name in kept}
         return told
 
+    async def _stepped(self, taken: Sequence[_Taken], clock: int) -> Step:
+        """A step; what is large is done beside, so that events are routed meanwhile."""
+        if self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW:
+            return await asyncio.to_thread(self._step, taken, clock)
+        return self._step(taken, clock)
+
     def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
         assert self._knowledge is not None
+        began = time.thread_time()
         detecting = self._detecting
         read = detecting.observing.rows(row for each in taken for row in each.rows)
         instances = self._instances()
-        return step(
+        found = step(
             detecting, self._progress, self._states, read.observed, read.seen, clock, self._knowledge, instances
         )
+        for each in taken:
+            self._at_hand.add(each.rows)
+        self._took = time.thread_time() - began
+        return found
 
     def _instances(self) -> Instances:
         detecting = self._detecting
@@ -304,7 +323,7 @@ class EdgeDetection:
             published=tuple((each.policy, each.first, each.count, each.body.decode()) for each in published),
         )
         self._since = []
-        await asyncio.to_thread(self._remembered.note, done)
+        self._remembered.note(done)
         for each in published:
             await publish(each)
 
@@ -312,8 +331,9 @@ class EdgeDetection:
         """The events at these positions of the root log, those that are still there."""
         assert self._plan is not None
         stream = Names(self._plan.zone).root_stream
-        found: dict[int, Row] = {}
-        for seq, places in groupby(positions, lambda each: each // PLACES):
+        found = self._at_hand.find(positions)
+        missing = [position for position in positions if position not in found]
+        for seq, places in groupby(missing, lambda each: each // PLACES):
             wanted = set(places)
             async for stored in self._bus.read(stream, seq, seq):
                 lines = split_lines(in_terms_of_now(stored, self._plan.interpretation).body)

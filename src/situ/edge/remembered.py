@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from situ.deployment.progress import Progress
 
 _log = logging.getLogger("situ.edge")
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +36,21 @@ class Done:
     published: tuple[tuple[str, int, int, str], ...] = ()
     """Messages of policies: name, number of the first event, count, body."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, former: Progress) -> dict[str, Any]:
+        """Of progress only what is another than it was."""
         return {
             "steps": [[clock, list(messages)] for clock, messages in self.steps],
             "version": self.version,
-            "progress": self.progress.as_json(),
+            "changes": self.progress.changes(former),
             "published": [list(each) for each in self.published],
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Done:
+    def from_json(cls, stored: Mapping[str, Any], former: Progress) -> Done:
         return cls(
             steps=tuple((clock, tuple(messages)) for clock, messages in stored["steps"]),
             version=stored["version"],
-            progress=Progress.from_json(stored["progress"]),
+            progress=former.changed(stored["changes"]),
             published=tuple((name, first, count, body) for name, first, count, body in stored["published"]),
         )
 
@@ -71,6 +74,8 @@ class Remembered:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._journal: int | None = None
+        self._progress = Progress()
+        """What was written down last."""
 
     def load(self) -> Record | None:
         """What a process before this one left; None if there was none, or it cannot be read, which is said."""
@@ -94,15 +99,20 @@ class Remembered:
         if about["format"] != _FORMAT:
             raise ValueError(f"its format is {about['format']}")
         lines = (folder / "journal").read_bytes().splitlines(keepends=True) if (folder / "journal").exists() else []
-        # A line that was not written to its end is that of a step of which nothing was published.
-        since = tuple(Done.from_json(json.loads(line)) for line in lines if line.endswith(b"\n"))
+        since: list[Done] = []
+        before = progress = Progress.from_json(about["progress"])
+        for line in lines:
+            # A line that was not written to its end is that of a step of which nothing was published.
+            if line.endswith(b"\n"):
+                since.append(Done.from_json(json.loads(line), before))
+                before = since[-1].progress
         return Record(
             reached=about["reached"],
             recent=frozenset(about["recent"]),
             version=about["version"],
-            progress=Progress.from_json(about["progress"]),
+            progress=progress,
             states={name: (folder / file).read_bytes() for name, file in about["states"].items()},
-            since=since,
+            since=tuple(since),
         )
 
     def save(self, record: Record) -> None:
@@ -130,13 +140,15 @@ class Remembered:
         (beside / "record.json").write_text(json.dumps(about), encoding="utf-8")
         beside.replace(self._folder / str(number))
         self._journal = os.open(self._folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._progress = record.progress
         for old in former:
             shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
     def note(self, done: Done) -> None:
         """Write a step down. It is there for the next process when this returns, whatever becomes of this one."""
         if self._journal is not None:
-            os.write(self._journal, json.dumps(done.as_json(), separators=(",", ":")).encode() + b"\n")
+            os.write(self._journal, msgspec.json.encode(done.as_json(self._progress)) + b"\n")
+            self._progress = done.progress
 
     def close(self) -> None:
         if self._journal is not None:
