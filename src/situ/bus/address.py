@@ -1,7 +1,10 @@
 """Where the bus of a project is and how to get in: an address that travels between processes.
 
-Secrets stay in their files: an address names the file of a token or of credentials, and whoever connects reads it. Only
+Secrets stay in their files: an address names the file of a key or of credentials, and whoever connects reads it. Only
 a user and password that stand in the address of a server travel with it, and are never shown.
+
+Whoever can read ``.situ/credentials`` of a project is its operator, and may act as any of its clients. Who has the
+credentials of one client only is that client, the *principal* of the address, and nobody else.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from situ.settings import Settings
 from situ.settings.kinds import Text
 
 TOKEN = "bus"
-"""The file in ``.situ/credentials`` that holds the token of the embedded server."""
+"""The file in ``.situ/credentials`` that holds the key of the run, which may do everything on the embedded server."""
 
 _USER = re.compile(r"//[^/@]*@")
 
@@ -35,6 +38,8 @@ class Address:
     ca: str = ""
     cert: str = ""
     key: str = ""
+    principal: str = ""
+    """The client whose credentials these are; empty: they are not of a client, and let us do more."""
 
     def __str__(self) -> str:
         """The servers as people may see them."""
@@ -50,7 +55,7 @@ class Address:
 
     def token(self) -> str | None:
         """The secret itself, read now; None if none is needed."""
-        return read_secret(self.token_file, "the token") if self.token_file else None
+        return read_secret(self.token_file, "the key") if self.token_file else None
 
 
 def read_secret(file: str, what: str) -> str:

@@ -1,4 +1,4 @@
-"""What a client shows to be let in: tokens, credentials and certificates, read from their files.
+"""What a client shows to be let in: keys, tokens, credentials and certificates, read from their files.
 
 Read anew for every connection, so that the files may change while we run. Knows the options of the client library for
 these, and nothing of connections.
@@ -6,26 +6,24 @@ these, and nothing of connections.
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Callable
 from typing import Any
 
-import nkeys
-
 from situ.bus.address import Address, read_secret
+from situ.bus.credentials import seed_in
 from situ.catalogue import CREDENTIALS_UNUSABLE
 from situ.errors import SituError
 
-_JWT = "BEGIN NATS USER JWT"
-_SEED = re.compile(r"BEGIN USER NKEY SEED-+\s+(\S+)\s+-+END")
+_JWT, _SEED = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"
 
 
 def admission(address: Address) -> dict[str, Any]:
     """The options of a connection to this address that hold secrets."""
     options: dict[str, Any] = {}
     if (token := address.token()) is not None:
-        options["token"] = token
+        seed = seed_in(token)
+        options.update({"token": token} if seed is None else {"nkeys_seed_str": seed})
     if address.credentials:
         options.update(_credentials(address.credentials))
     if address.ca or address.cert or any(server.startswith("tls://") for server in address.servers):
@@ -34,24 +32,22 @@ def admission(address: Address) -> dict[str, Any]:
 
 
 def _credentials(file: str) -> dict[str, Any]:
-    """A file of credentials: as NATS tools write it, or a token, or ``user:password``."""
+    """A file of credentials: as NATS tools or ``situ client add`` write it, or a token, or ``user:password``."""
     text = read_secret(file, "the credentials")
+    seed = seed_in(text)
     if _JWT in text:
-        if not _has_key(text):
+        # The client library would leave a half-open connection behind if it did not find a key.
+        if seed is None:
             reason = "there is no key of a user in it"
             raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason))
         return {"user_credentials": file}
+    if seed is not None:
+        return {"nkeys_seed_str": seed}
+    if _SEED in text:
+        reason = "the key in it is damaged"
+        raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason))
     user, colon, password = text.partition(":")
     return {"user": user, "password": password} if colon else {"token": text}
-
-
-def _has_key(text: str) -> bool:
-    """Whether the client library will find a key: it would leave a half-open connection behind if it did not."""
-    found = _SEED.search(text)
-    try:
-        return found is not None and nkeys.from_seed(found[1].encode()) is not None
-    except (nkeys.NkeysError, ValueError):
-        return False
 
 
 def _tls(address: Address) -> ssl.SSLContext:

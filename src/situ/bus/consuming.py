@@ -11,22 +11,21 @@ A consumer is never deleted to set it back: ``OUT`` keeps messages only for cons
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import nats.errors
 from nats.aio.msg import Msg
 
 from situ.bus.interface import ConsumerState
 from situ.bus.link import Link, Listening
 from situ.bus.names import MIXED, Names
-from situ.bus.reading import failure, read
+from situ.bus.reading import failure
 from situ.bus.streams import nanoseconds
+from situ.bus.taking import FromRouter, FromServer, Taking, subjects_of
 from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.errors import SituError
 from situ.event.message import Stored
@@ -72,12 +71,6 @@ class Consumers:
         if "error" in answer and answer["error"].get("code") != 404:
             raise failure(answer["error"], "consumer", name)
 
-    async def info(self, name: str) -> dict[str, Any]:
-        answer = await self._link.ask_server(f"CONSUMER.INFO.{self._stream}.{name}")
-        if "error" in answer:
-            raise failure(answer["error"], "consumer", name)
-        return answer
-
     async def list(self) -> tuple[ConsumerState, ...]:
         found: list[ConsumerState] = []
         while True:
@@ -99,33 +92,26 @@ class Consumers:
         )
 
     async def attach(self, name: str, pending: int) -> NatsConsumption:
-        consumption = NatsConsumption(self._link, self, self._stream, name, max(pending, 1))
+        of = FromRouter if self._link.address.principal else FromServer
+        consumption = NatsConsumption(self._link, of(self._link, self._stream, name), name, max(pending, 1))
         await consumption.start()
         return consumption
 
 
-def subjects_of(info: dict[str, Any]) -> tuple[str, ...]:
-    config = info["config"]
-    single = config.get("filter_subject")
-    return (single,) if single else tuple(config.get("filter_subjects") or ())
-
-
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A message under way to the reader, and the subject that acknowledges it."""
+    """A message under way to the reader."""
 
     message: Stored
-    acknowledges: str
     number: int  # how many messages were handed to this consumer up to it
 
 
 class NatsConsumption:
     """One reader at work; see :class:`situ.bus.interface.Consumption`."""
 
-    def __init__(self, link: Link, consumers: Consumers, stream: str, name: str, pending: int) -> None:
+    def __init__(self, link: Link, taking: Taking, name: str, pending: int) -> None:
         self._link = link
-        self._consumers = consumers
-        self._stream = stream
+        self._taking = taking
         self._name = name
         self._pending = pending
         self._inbox = link.inbox()
@@ -143,7 +129,7 @@ class NatsConsumption:
         self._closed = False
 
     async def start(self) -> None:
-        await self._consumers.info(self._name)  # B109 if there is none
+        await self._taking.info()  # B109 if there is none
         self._listening = await self._link.listen(f"{self._inbox}.*", self._receive)
         self._link.on_up.append(self._wake.set)
 
@@ -190,21 +176,20 @@ class NatsConsumption:
     async def _handed_out(self) -> AsyncIterator[Stored]:
         """What the server has handed out, but this reader not got or not acknowledged, in order."""
         await self._repeat_acknowledgement()
-        info = await self._consumers.info(self._name)
+        info = await self._taking.info()
         floor, handed = info["ack_floor"], info["delivered"]
         if not self._attached:
             self._attached = True
             self._seen, self._number, self._again = floor["stream_seq"], floor["consumer_seq"], handed["stream_seq"]
         if handed["stream_seq"] > self._seen:
-            messages = read(self._link, self._stream, self._seen + 1, handed["stream_seq"], subjects_of(info), 100)
+            messages = self._taking.again(self._seen + 1, handed["stream_seq"], subjects_of(info))
             async with aclosing(messages) as found:
                 async for message in found:
                     number = handed["consumer_seq"] if message.seq == handed["stream_seq"] else self._number + 1
                     if message.seq <= self._again:
                         message = replace(message, redelivered=True)
-                    acknowledges = f"$JS.ACK.{self._stream}.{self._name}.1.{message.seq}.{number}.0.0"
                     await self._room()
-                    self._note(_Given(message, acknowledges, number))
+                    self._note(_Given(message, number))
                     yield message
                     if self._closed:
                         return
@@ -232,9 +217,7 @@ class NatsConsumption:
             return
         number = str(next(self._request_numbers))
         self._requests[number] = wanted
-        body = {"batch": wanted, "expires": int(_EXPIRES * 1e9)}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
-        await self._link.publish(subject, json.dumps(body).encode(), None, reply=f"{self._inbox}.{number}")
+        await self._taking.next(wanted, _EXPIRES, f"{self._inbox}.{number}")
 
     async def _next(self, down: asyncio.Event) -> Msg | None:
         loop = asyncio.get_running_loop()
@@ -268,7 +251,7 @@ class NatsConsumption:
         message = Stored(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
         if seq <= self._seen:
             return None
-        return _Given(message, arrived.reply, handed)
+        return _Given(message, handed)
 
     # ── acknowledging ──
 
@@ -284,15 +267,14 @@ class NatsConsumption:
 
     async def _repeat_acknowledgement(self) -> None:
         """An acknowledgement that got lost is repeated by the next; after a lost connection, by this."""
-        client = self._link.client
-        if self._acknowledged is not None and client is not None:
-            with suppress(nats.errors.Error, OSError):
-                await client.publish(self._acknowledged.acknowledges)
+        if (last := self._acknowledged) is not None:
+            await self._taking.acknowledge(last.message.seq, last.number)
 
     async def close(self) -> None:
         self._closed = True
         self._wake.set()
         if self._listening is not None:
             self._link.on_up.remove(self._wake.set)
+            await self._taking.close()
             await self._listening.close()
             self._listening = None

@@ -1,8 +1,9 @@
 """The embedded bus: a ``nats-server`` that a run starts, watches, starts again and stops.
 
-Everything it has is under ``.situ``: configuration and store in ``nats/``, its token in ``credentials/bus``, its log in
-``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and ends with the process that started
-it, even if that is killed.
+Everything it has is under ``.situ``: configuration and store in ``nats/``, the key of the run in ``credentials/bus``,
+its log in ``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and ends with the process that
+started it, even if that is killed. It lets in the run, which may do everything, and the clients that were added, each
+for itself (:mod:`situ.bus.permissions`); others can be let in and shut out while it runs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +27,10 @@ from types import TracebackType
 import psutil
 
 from situ.bus.address import TOKEN, Address, embedded_address
+from situ.bus.credentials import make_folder, make_seed, public_key, seed_in, write_secret
 from situ.bus.folder_lock import CREDENTIALS, STATE
-from situ.catalogue import SERVER_FAILED, SERVER_MISSING
+from situ.bus.permissions import Principal, users
+from situ.catalogue import BUS_FAILED, SERVER_FAILED, SERVER_MISSING
 from situ.errors import SituError
 from situ.settings import Settings
 
@@ -40,6 +43,8 @@ _FIRST_WAIT, _LONGEST_WAIT, _STABLE = 0.1, 10.0, 30.0
 _PR_SET_PDEATHSIG = 1
 _LINES = 3
 _LOOK, _MOST_LOG = 1.0, 1024 * 1024
+_RELOAD = 10.0
+_RELOADED, _NOT_RELOADED = "Reloaded server configuration", "Failed to reload server configuration"
 _UNWRITABLE = "cannot write to its store; the disk may be full"
 
 _CONFIGURATION = """\
@@ -52,7 +57,9 @@ write_deadline: "30s"
 logfile: {log}
 logfile_size_limit: 10485760
 logfile_max_num: 4
-authorization {{ token: {token} }}
+authorization {{
+{users}
+}}
 jetstream {{ store_dir: {store}, max_mem_store: 67108864, max_file_store: {most} }}
 """
 # What it really needs is a fraction. Without a limit it takes more and more before it looks for what it can use again.
@@ -64,12 +71,23 @@ _MOST = 1024**5
 class EmbeddedServer:
     """``async with EmbeddedServer(folder, settings) as server:`` — or ``start`` and ``stop``.
 
-    ``on_restart`` is called when the server died and is back. The folder must be locked by the caller.
+    ``admitted`` are the clients that are let in with credentials of their own. ``on_restart`` is called when the server
+    died and is back. The folder must be locked by the caller.
     """
 
-    def __init__(self, folder: Path, settings: Settings, *, on_restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        *,
+        admitted: Sequence[Principal] = (),
+        on_restart: Callable[[], None] | None = None,
+    ) -> None:
         self._folder = folder.resolve()
         self._zone = settings.zone
+        self._admitted = tuple(admitted)
+        self._name = ""
+        self._turn = asyncio.Lock()
         self._on_restart = on_restart
         self._process: asyncio.subprocess.Process | None = None
         self._supervisor: asyncio.Task[None] | None = None
@@ -120,13 +138,14 @@ class EmbeddedServer:
 
     def _make_folders(self) -> None:
         try:
-            for folder in (CREDENTIALS, _NATS):
-                (self._folder / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-                (self._folder / folder).chmod(0o700)
+            make_folder(self._folder)
+            (self._folder / _NATS).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self._folder / _NATS).chmod(0o700)
             (self._folder / LOG).parent.mkdir(parents=True, exist_ok=True)
-            token = self._folder / CREDENTIALS / TOKEN
-            if not token.exists():
-                _write_secret(token, secrets.token_urlsafe(32))
+            key = self._folder / CREDENTIALS / TOKEN
+            # Before clients had keys of their own, there was a token in it.
+            if not key.exists() or seed_in(key.read_text(encoding="utf-8", errors="replace")) is None:
+                write_secret(key, make_seed())
         except OSError as error:
             raise self._failure(f"`{error.filename}` cannot be written ({error.strerror})", 0) from error
 
@@ -142,18 +161,23 @@ class EmbeddedServer:
                 return int(probe.getsockname()[1])
         raise self._failure("there is no free port", 0)
 
-    async def _launch(self, program: str) -> None:
-        name = f"situ-{secrets.token_hex(8)}"
-        home, log = self._folder / _NATS, self._folder / LOG
+    def _configure(self) -> None:
+        home = self._folder / _NATS
+        run = public_key(seed_in((self._folder / CREDENTIALS / TOKEN).read_text()) or "")
         text = _CONFIGURATION.format(
             port=self.port,
-            name=name,
-            log=json.dumps(str(log)),
-            token=json.dumps((self._folder / CREDENTIALS / TOKEN).read_text().strip()),
+            name=self._name,
+            log=json.dumps(str(self._folder / LOG)),
+            users=users(self._zone, self._admitted, f"{{ nkey: {run} }}"),
             store=json.dumps(str(home / "jetstream")),
             most=_MOST,
         )
-        _write_secret(home / "server.conf", text)
+        write_secret(home / "server.conf", text)
+
+    async def _launch(self, program: str) -> None:
+        self._name = name = f"situ-{secrets.token_hex(8)}"
+        home, log = self._folder / _NATS, self._folder / LOG
+        self._configure()
         start = self._read = log.stat().st_size if log.exists() else 0
         with log.open("ab") as errors:
             self._process = await asyncio.create_subprocess_exec(
@@ -181,6 +205,41 @@ class EmbeddedServer:
     def _failure(self, reason: str, start: int) -> SituError:
         lines = _last_lines(self._folder / LOG, start)
         return SituError(SERVER_FAILED(folder=str(self._folder), reason=reason, log=str(LOG), lines=lines))
+
+    # ── letting in and shutting out ──
+
+    async def admit(self, admitted: Sequence[Principal]) -> None:
+        """Let in these clients and no others, from now on: connections of those that are no longer among them end.
+
+        B110 if the server does not take it; then it stays as it was.
+        """
+        async with self._turn:
+            before, self._admitted = self._admitted, tuple(admitted)
+            try:
+                await self._reload()
+            except SituError:
+                self._admitted = before
+                self._configure()
+                raise
+
+    async def _reload(self) -> None:
+        log = self._folder / LOG
+        start = log.stat().st_size
+        self._configure()
+        process = self._process
+        if process is None or process.returncode is not None:
+            return  # it is on its way back, and reads this
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + _RELOAD
+        while process.returncode is None:
+            said = _since(log, start)
+            if _RELOADED in said:
+                return
+            if _NOT_RELOADED in said or time.monotonic() > deadline:
+                reason = _last_lines(log, start) or f"it does not answer within {_RELOAD:.0f} s"
+                raise SituError(BUS_FAILED(what="let in other clients", reason=reason))
+            await asyncio.sleep(0.01)
 
     # ── watching and ending ──
 
@@ -299,20 +358,17 @@ async def _answers(port: int, name: str) -> bool:
             await writer.wait_closed()
 
 
-def _write_secret(path: Path, text: str) -> None:
-    new = path.with_name(path.name + ".new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as out:
-        out.write(text)
-    new.replace(path)
+def _since(log: Path, start: int) -> str:
+    """What was written to the log since it was so long; all of it if it is a new one since."""
+    try:
+        with log.open("rb") as file:
+            file.seek(start if start <= os.fstat(file.fileno()).st_size else 0)
+            return file.read()[-65_536:].decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _last_lines(log: Path, start: int) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(start)
-            lines = file.read()[-65_536:].decode(errors="replace").split("\n")
-    except OSError:
-        return ""
+    lines = _since(log, start).split("\n")
     told = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or [line for line in lines if line.strip()]
     return " · ".join(line.strip()[:300] for line in told[-_LINES:])

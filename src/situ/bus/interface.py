@@ -117,7 +117,8 @@ class Bus(Protocol):
         """Read as this durable consumer; at most ``pending`` messages are under way unacknowledged."""
 
     async def send(self, message: Message) -> None:
-        """Carry a message to whoever listens now; nobody is no error."""
+        """Carry a message to whoever listens now; nobody is no error. One that has the header ``Situ-Reply`` is a
+        request whose answer goes to that subject, whoever listens there."""
 
     async def request(self, message: Message, *, timeout: float = 2.0) -> Message:
         """Send, and wait for the answer; B-codes for no listener, no answer in time."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,7 +23,8 @@ from nats.aio.subscription import Subscription
 
 from situ.bus.address import Address
 from situ.bus.admission import admission
-from situ.catalogue import BUS_FAILED, BUS_REFUSES, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER
+from situ.bus.permissions import inbox_of
+from situ.catalogue import BUS_FAILED, BUS_FORBIDS, BUS_REFUSES, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER
 from situ.errors import SituError
 
 Receive = Callable[[Msg], None]
@@ -31,6 +33,7 @@ _CHANCE = random.SystemRandom()  # not the one that programs seed
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 _LOOK_EVERY = 0.5
 _REFUSED = ("authorization violation", "authentication", "user authentication")
+_FORBIDDEN = re.compile(r'permissions violation for publish to "?([^"\s]+)', re.IGNORECASE)
 _UNLIMITED = 0
 _OLDEST = (2, 11)
 NO_RESPONDERS = "503"
@@ -76,6 +79,8 @@ class Link:
         self.reconnects = 0
         self.reason = "not connected yet"
         self._name = name
+        self._refused = False
+        self._asked: dict[str, set[asyncio.Future[Msg]]] = {}
         self._client: Client | None = None
         self._up = asyncio.Event()
         self._down = asyncio.Event()
@@ -94,7 +99,18 @@ class Link:
         return self._down
 
     def unreachable(self) -> SituError:
+        """Why there is no connection: nobody is there, or we were let in before and are no longer."""
+        if self._refused:
+            return self._refusal()
         return SituError(BUS_UNREACHABLE(servers=str(self.address), reason=self.reason))
+
+    def _refusal(self) -> SituError:
+        principal = self.address.principal
+        if principal:
+            remedy = f"Have new credentials made with `situ client rotate {principal}`, or `add` if it was removed."
+        else:
+            remedy = "Check the credentials under `bus` in situ.yaml; for the embedded bus, `.situ/credentials/bus`."
+        return SituError(BUS_REFUSES(servers=str(self.address), reason=self.reason, remedy=remedy))
 
     # ── connecting ──
 
@@ -124,6 +140,10 @@ class Link:
         errors: list[Exception] = []
 
         async def note(error: Exception) -> None:
+            if (forbidden := _FORBIDDEN.search(str(error))) is not None:
+                # The server says so to nobody in particular, and answers the request with nothing.
+                for request in self._asked.get(forbidden[1].lower(), ()):
+                    request.cancel()
             errors.append(error)
             del errors[:-3]
 
@@ -136,6 +156,7 @@ class Link:
             await client.connect(
                 list(self.address.servers),
                 name=self._name,
+                inbox_prefix=inbox_of(self.address.principal),
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
@@ -157,6 +178,7 @@ class Link:
             await _discard(client)
             raise
         self.max_payload = client.max_payload
+        self._refused = False
         self._client, self._down = client, down
         self._up.set()
         for call in self.on_up:
@@ -200,6 +222,8 @@ class Link:
             raise SituError(BUS_FAILED(what="serve us", reason=reason))
 
     def _note(self, error: Exception) -> None:
+        told = str(error).removeprefix("nats: ").strip("'").lower()
+        self._refused = isinstance(error, nats.errors.Error) and told.startswith(_REFUSED)
         if isinstance(error, OSError) and error.strerror:
             self.reason = error.strerror.lower()
         elif isinstance(error, TimeoutError | nats.errors.TimeoutError):
@@ -211,11 +235,8 @@ class Link:
         if isinstance(error, ssl.SSLError):
             remedy = "Check `tls` under `bus` in situ.yaml: `ca` must have signed the certificate of the server."
             raise SituError(BUS_REFUSES(servers=str(self.address), reason=self.reason, remedy=remedy)) from error
-        if isinstance(error, nats.errors.Error) and str(error).removeprefix("nats: ").strip("'").lower().startswith(
-            _REFUSED
-        ):
-            remedy = "Check the credentials under `bus` in situ.yaml; for the embedded bus, `.situ/credentials/bus`."
-            raise SituError(BUS_REFUSES(servers=str(self.address), reason=self.reason, remedy=remedy)) from error
+        if self._refused:
+            raise self._refusal() from error
 
     # ── using the connection ──
 
@@ -244,7 +265,7 @@ class Link:
 
     def inbox(self) -> str:
         """A subject nobody else listens on."""
-        return f"_INBOX.{random.getrandbits(64):016x}.{next(self._numbers)}"
+        return f"{inbox_of(self.address.principal)}.{_CHANCE.getrandbits(64):016x}.{next(self._numbers)}"
 
     async def listen(self, subject: str, receive: Receive) -> Listening:
         client = await self.ready()
@@ -281,10 +302,14 @@ class Link:
             client.request(subject, body, timeout=timeout, headers=dict(headers) if headers else None)
         )
         lost = asyncio.ensure_future(down.wait())
+        asked = self._asked.setdefault(subject.lower(), set())  # as the library writes what is forbidden
+        asked.add(request)
         try:
             await asyncio.wait((request, lost), return_when=asyncio.FIRST_COMPLETED)
             if not request.done():
                 raise self.unreachable()
+            if request.cancelled():
+                raise SituError(BUS_FORBIDS(who=self.address.principal or self._name, subject=subject))
             return request.result()
         except nats.errors.NoRespondersError:
             raise SituError(NO_LISTENER(subject=subject)) from None
@@ -294,6 +319,9 @@ class Link:
             self._note(error)
             raise self.unreachable() from error
         finally:
+            asked.discard(request)
+            if not asked:
+                self._asked.pop(subject.lower(), None)
             lost.cancel()
             if not request.done():
                 request.cancel()

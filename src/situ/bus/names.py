@@ -111,6 +111,15 @@ class Names:
     def late(self, type: str = "") -> str:
         return f"situ.{self.zone}.late.{type_token(type) if type else '>'}"
 
+    def feedback(self, kind: str, client: str) -> str:
+        """What is said about its subscriptions (``sub``) or publications (``pub``) to a client."""
+        return f"situ.{self.zone}.feedback.{kind}.{client}"
+
+    @property
+    def admit(self) -> str:
+        """Where a run is told that other clients than before are to be let in."""
+        return f"situ.{self.zone}.admit"
+
     def group_of(self, subject: str) -> str:
         """The group of a subject that :meth:`out` wrote."""
         return subject.rpartition(".")[2]

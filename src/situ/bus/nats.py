@@ -150,7 +150,11 @@ class NatsBus:
 
     async def send(self, message: Message) -> None:
         self._check_size(message)
-        await self._link.publish(message.subject, message.body, message.headers)
+        headers, reply = message.headers, ""
+        if REPLY in headers:
+            headers = {name: value for name, value in headers.items() if name != REPLY}
+            reply = message.headers[REPLY]
+        await self._link.publish(message.subject, message.body, headers, reply)
 
     async def request(self, message: Message, *, timeout: float = 2.0) -> Message:
         self._check_size(message)
@@ -223,7 +227,10 @@ class NatsServing:
         while True:
             came = await self._came.get()
             try:
-                headers = {**(came.headers or {}), REPLY: came.reply} if came.reply else came.headers or {}
+                headers = dict(came.headers or {})
+                headers.pop(REPLY, None)  # only the server says where an answer goes
+                if came.reply:
+                    headers[REPLY] = came.reply
                 answer = await self._handler(Message(subject=came.subject, body=came.data, headers=headers))
             except Exception:  # noqa: BLE001 - a defect of one handler must not end what it serves
                 _log.exception("the handler of %s failed", came.subject)

@@ -13,7 +13,8 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from nats.aio.msg import Msg
 
@@ -31,6 +32,14 @@ _OF_SERVER = frozenset(
     ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending", "Nats-Last-Sequence")
 )
 NO_RESPONDERS, END, NOTHING = "503", "204", "404"
+
+
+class Asked(NamedTuple):
+    """Who is asked for a batch, and what the request says beside what is wanted."""
+
+    subject: str
+    headers: Mapping[str, str] | None = None
+    says: Mapping[str, Any] = MappingProxyType({})
 
 
 def stored(message: Msg) -> Stored:
@@ -76,23 +85,25 @@ async def find(link: Link, stream: str, at: datetime) -> int:
 
 
 async def read(
-    link: Link, stream: str, first: int, last: int | None, subjects: Sequence[str], batch: int = _BATCH
+    link: Link,
+    stream: str,
+    first: int,
+    last: int | None,
+    subjects: Sequence[str],
+    batch: int = _BATCH,
+    asked: Asked | None = None,
 ) -> AsyncGenerator[Stored, None]:
-    """What the stream holds of these sequences and subjects, in order."""
+    """What the stream holds of these sequences and subjects, in order; asked for at the server itself unless said."""
     if last is None:
         last = (await state_of(link, stream)).last
     first = max(first, 1)
     if first > last:
         return
-    if len(subjects) < 2:
-        async with aclosing(_read_one(link, stream, first, last, subjects[0] if subjects else None, batch)) as messages:
-            async for message in messages:
-                yield message
-        return
-    async with aclosing(
-        _merge([_read_one(link, stream, first, last, s, batch) for s in dict.fromkeys(subjects)])
-    ) as all_:
-        async for message in all_:
+    each = [
+        _read_one(link, stream, first, last, subject, batch, asked) for subject in dict.fromkeys(subjects) or (None,)
+    ]
+    async with aclosing(each[0] if len(each) == 1 else _merge(each)) as messages:
+        async for message in messages:
             yield message
 
 
@@ -121,14 +132,14 @@ async def _merge(readers: Sequence[AsyncGenerator[Stored, None]]) -> AsyncGenera
 
 
 async def _read_one(
-    link: Link, stream: str, first: int, last: int, subject: str | None, batch: int
+    link: Link, stream: str, first: int, last: int, subject: str | None, batch: int, asked: Asked | None
 ) -> AsyncGenerator[Stored, None]:
     while first <= last:
         request: dict[str, Any] = {"seq": first, "batch": min(batch, last - first + 1), "max_bytes": _BYTES}
         if subject is not None:
             request["next_by_subj"] = subject
         came = False
-        async with aclosing(_one_batch(link, stream, request)) as messages:
+        async with aclosing(_one_batch(link, stream, request, asked)) as messages:
             async for message in messages:
                 found = stored(message)
                 if found.seq > last:
@@ -140,12 +151,14 @@ async def _read_one(
             return
 
 
-async def _one_batch(link: Link, stream: str, request: Mapping[str, Any]) -> AsyncGenerator[Msg, None]:
+async def _one_batch(
+    link: Link, stream: str, request: Mapping[str, Any], asked: Asked | None = None
+) -> AsyncGenerator[Msg, None]:
     """The answers to one request: up to the end marker, or some of them if the connection was lost in between."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + link.patience
-    payload = json.dumps(request).encode()
-    subject = f"$JS.API.DIRECT.GET.{stream}"
+    subject, headers, says = asked or Asked(f"$JS.API.DIRECT.GET.{stream}")
+    payload = json.dumps({**says, **request}).encode()
     while True:
         answers: asyncio.Queue[Msg | None] = asyncio.Queue()
         inbox = link.inbox()
@@ -153,13 +166,14 @@ async def _one_batch(link: Link, stream: str, request: Mapping[str, Any]) -> Asy
         listening = await link.listen(inbox, answers.put_nowait)
         try:
             down = link.down
-            await link.publish(subject, payload, None, reply=inbox)
+            await link.publish(subject, payload, headers, reply=inbox)
             while (message := await _next(answers, down)) is not None:
                 status = (message.headers or {}).get("Status")
                 if status in (END, NOTHING):
                     return
                 if status == NO_RESPONDERS:
-                    await state_of(link, stream)  # says what is missing
+                    if asked is None:
+                        await state_of(link, stream)  # says what is missing
                     break
                 if status is not None:
                     reason = f"{status} {(message.headers or {}).get('Description', '')}".strip()

@@ -112,6 +112,14 @@ LOG_FILE_UNREADABLE = define(
     "Files of events are JSON Lines (`.jsonl`), one event a line, or Parquet with a column `event`.",
     reason=str,
 )
+BUS_FORBIDS = define(
+    "B115",
+    "bus forbids it",
+    "The bus does not let `{who}` publish to `{subject}`.",
+    "Credentials of a client let it speak for itself only: connect as the client whose credentials these are.",
+    who=str,
+    subject=str,
+)
 MALFORMED_LINE = define(
     "B201",
     "line that is no event",

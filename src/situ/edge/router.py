@@ -18,7 +18,9 @@ from typing import Any
 
 from situ.bus.interface import Bus, Serving
 from situ.bus.names import Names, shard_of
-from situ.catalogue import NAME_OF_POLICY
+from situ.bus.permissions import may_be_answered
+from situ.bus.taking import TAKE, Desk
+from situ.catalogue import NAME_OF_POLICY, NO_RIGHT
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
@@ -112,6 +114,7 @@ class Router:
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
+        self._desk = Desk(bus)
         self._history = HistoryReader(bus, folder)
         self._reading = asyncio.Semaphore(4)
         self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._declared, drains=engine is None)
@@ -214,11 +217,17 @@ class Router:
 
     async def _handle(self, message: Message) -> None:
         self.received += 1
+        client = message.subject.rpartition(".")[2]
+        if message.headers.get(MESSAGE) == TAKE:
+            await self._desk.serve(client, message)
+            return
         self._tickets += 1
         ticket = self._tickets
         if reply := message.headers.get(REPLY):
+            if not may_be_answered(client, reply):
+                self._note_forged(client, reply)
+                return
             self._replies[ticket] = reply
-        client = message.subject.rpartition(".")[2]
         if client in self._deployment.policies or client in self._deployment.stopped:
             # What policies publish comes from engines: a run does what their events ask for.
             refused = NAME_OF_POLICY(client=client)
@@ -234,6 +243,12 @@ class Router:
             self._inputs.put_nowait(Garbled(client=client, kind=kind, reason=str(error), ticket=ticket))
             return
         self._inputs.put_nowait(Received(client=client, session=session, message=said, ticket=ticket))
+
+    def _note_forged(self, client: str, reply: str) -> None:
+        """It would have this router write where it may not write itself."""
+        problem = NO_RIGHT(client=client, reason=f"its answers cannot be sent to `{reply[:100]}`")
+        self.reports[problem.code.code] = self.reports.get(problem.code.code, 0) + 1
+        _log.warning("%s", problem.message)
 
     async def _run(self) -> None:
         """The machine: one input at a time."""

@@ -1,0 +1,97 @@
+"""Keys of clients and of the run, and the files they are in.
+
+A key has two halves (Ed25519, written as NATS writes them). Who connects signs with the secret one, which is in his
+file and nowhere else; server and registry know the public one. The file of a client also says whose it is and of which
+zone, for its holder; nobody else believes it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nkeys
+
+from situ.bus.folder_lock import CREDENTIALS
+
+SUFFIX = ".creds"
+
+_SEED = re.compile(r"BEGIN USER NKEY SEED-+\s+(\S+)\s+-+END")
+_BARE = re.compile(r"SU[A-Z2-7]{56}")
+_LINE = re.compile(r"^(client|zone):[ \t]*(\S+)[ \t]*$", re.MULTILINE)
+_FILE = """\
+# Credentials of the client {client}. Whoever has this file is {client}: keep it secret.
+client: {client}
+zone: {zone}
+-----BEGIN USER NKEY SEED-----
+{seed}
+------END USER NKEY SEED------
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """What is in the file of a client."""
+
+    client: str
+    zone: str
+    seed: str = field(repr=False)
+
+    def text(self) -> str:
+        return _FILE.format(client=self.client, zone=self.zone, seed=self.seed)
+
+
+def make_seed() -> str:
+    """A new key: its secret half."""
+    return str(nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER), "ascii")
+
+
+def public_key(seed: str) -> str:
+    """The half that others may know."""
+    return str(nkeys.from_seed(bytearray(seed, "ascii")).public_key, "ascii")
+
+
+def seed_in(text: str) -> str | None:
+    """The secret key in the text of a file, in the form of NATS tools or alone; None if there is none that works."""
+    found = _SEED.search(text)
+    seed = found[1] if found is not None else text.strip()
+    if found is None and not _BARE.fullmatch(seed):
+        return None
+    try:
+        return seed if public_key(seed).startswith("U") else None
+    except (nkeys.NkeysError, ValueError):
+        return None
+
+
+def read_client(text: str) -> ClientCredentials | None:
+    """The credentials of a client; None if this is another kind of file."""
+    seed, said = seed_in(text), dict(_LINE.findall(text))
+    if seed is None or "client" not in said or "zone" not in said:
+        return None
+    return ClientCredentials(client=said["client"], zone=said["zone"], seed=seed)
+
+
+def file_of(folder: Path, client: str) -> Path:
+    """Where the credentials of a client are kept in the folder of a project."""
+    return folder.resolve() / CREDENTIALS / f"{client}{SUFFIX}"
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner can read; there is the old one or the new one, whatever happens."""
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as out:
+        out.write(text)
+    new.replace(path)
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder of credentials of a project, which only its owner can look into."""
+    credentials = folder.resolve() / CREDENTIALS
+    credentials.mkdir(mode=0o700, parents=True, exist_ok=True)
+    credentials.chmod(0o700)
+    return credentials

@@ -1,0 +1,229 @@
+"""How a reader gets at its durable consumer: by itself, or through its router.
+
+Who may do everything on the bus asks JetStream. A client with credentials of its own may not: what JetStream is asked
+for stands in the body of a request, and the consumer in a part of a token, where no permission can look. It asks its
+router, on the one subject that it may write to, and the router asks JetStream, naming the subject of the client's
+answers: what is asked for comes from the server to the client, and not through the router. The request names the
+subscription; whose it is stands in the subject, which the server has checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+import nats.errors
+
+from situ.bus.interface import Bus
+from situ.bus.link import Link
+from situ.bus.names import Names, consumer_of, subscription_of
+from situ.bus.permissions import may_be_answered
+from situ.bus.reading import Asked, failure, read
+from situ.catalogue import NO_ANSWER, NO_LISTENER
+from situ.errors import SituError
+from situ.event.message import MESSAGE, REPLY, Message, Stored
+from situ.subscription.model import NAME
+
+TAKE = "Take"
+"""The header ``Situ-Message`` of such a request."""
+
+_MOST, _MOST_BYTES = 1024, 8 * 1024 * 1024
+_LONGEST = 30_000_000_000  # nanoseconds
+_TOGETHER = 0.005  # seconds; an acknowledgement holds for all before it
+_PAUSE = 0.2
+
+
+class Taking(Protocol):
+    """What a reader asks for, of one consumer."""
+
+    async def info(self) -> dict[str, Any]:
+        """Its marks and subjects; B109 if there is none."""
+
+    async def next(self, batch: int, expires: float, reply: str) -> None:
+        """New messages, so many, to this subject."""
+
+    def again(self, first: int, last: int, subjects: Sequence[str]) -> AsyncGenerator[Stored, None]:
+        """What was handed out before, from the stream itself."""
+
+    async def acknowledge(self, seq: int, number: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def acknowledgement(stream: str, consumer: str, seq: int, number: int) -> str:
+    """The subject that acknowledges the message of this sequence and all before."""
+    return f"$JS.ACK.{stream}.{consumer}.1.{seq}.{number}.0.0"
+
+
+class FromServer:
+    """Asks JetStream."""
+
+    def __init__(self, link: Link, stream: str, consumer: str) -> None:
+        self._link = link
+        self._stream = stream
+        self._consumer = consumer
+
+    async def info(self) -> dict[str, Any]:
+        answer = await self._link.ask_server(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+        if "error" in answer:
+            raise failure(answer["error"], "consumer", self._consumer)
+        return answer
+
+    async def next(self, batch: int, expires: float, reply: str) -> None:
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
+        body = {"batch": batch, "expires": int(expires * 1e9)}
+        await self._link.publish(subject, json.dumps(body).encode(), None, reply=reply)
+
+    def again(self, first: int, last: int, subjects: Sequence[str]) -> AsyncGenerator[Stored, None]:
+        return read(self._link, self._stream, first, last, subjects, 100)
+
+    async def acknowledge(self, seq: int, number: int) -> None:
+        if (client := self._link.client) is not None:
+            with suppress(nats.errors.Error, OSError):
+                await client.publish(acknowledgement(self._stream, self._consumer, seq, number))
+
+    async def close(self) -> None:
+        """Nothing is held back."""
+
+
+class FromRouter:
+    """Asks the router, as a client."""
+
+    def __init__(self, link: Link, stream: str, consumer: str, router: str = "r1") -> None:
+        client, _, self._name = subscription_of(consumer).partition("/")
+        self._link = link
+        self._stream = stream
+        self._consumer = consumer
+        self._subject = Names(link.address.zone).ingress(router, client)
+        self._headers = {MESSAGE: TAKE}
+        self._due: tuple[int, int] | None = None
+        self._soon: asyncio.Task[None] | None = None
+
+    async def info(self) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._link.patience
+        while True:
+            try:
+                answer = await self._link.ask(self._subject, self._body(do="info"), self._headers)
+                break
+            except SituError as error:
+                # A router that is started again has no listener for a moment.
+                if error.code not in (NO_LISTENER.code, NO_ANSWER.code) or loop.time() > deadline:
+                    raise
+            await asyncio.sleep(_PAUSE)
+        found: dict[str, Any] = json.loads(answer.data)
+        if "error" in found:
+            raise failure(found["error"], "consumer", self._consumer)
+        return found
+
+    async def next(self, batch: int, expires: float, reply: str) -> None:
+        body = self._body(do="next", batch=batch, expires=int(expires * 1e9))
+        await self._link.publish(self._subject, body, self._headers, reply=reply)
+
+    def again(self, first: int, last: int, subjects: Sequence[str]) -> AsyncGenerator[Stored, None]:
+        asked = Asked(self._subject, self._headers, {"do": "again", "name": self._name})
+        return read(self._link, self._stream, first, last, subjects, 100, asked)
+
+    async def acknowledge(self, seq: int, number: int) -> None:
+        self._due = seq, number
+        if self._soon is None or self._soon.done():
+            self._soon = asyncio.get_running_loop().create_task(self._later())
+
+    async def _later(self) -> None:
+        await asyncio.sleep(_TOGETHER)
+        await self._acknowledge()
+
+    async def _acknowledge(self) -> None:
+        due, self._due = self._due, None
+        if due is not None and (client := self._link.client) is not None:
+            with suppress(nats.errors.Error, OSError):
+                body = self._body(do="ack", seq=due[0], number=due[1])
+                await client.publish(self._subject, body, headers=dict(self._headers))
+
+    async def close(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            await asyncio.gather(self._soon, return_exceptions=True)
+        await self._acknowledge()
+
+    def _body(self, **fields: Any) -> bytes:
+        return json.dumps({"name": self._name, **fields}).encode()
+
+
+class Take(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of such a request. ``name`` is the subscription's; whose it is, it does not say."""
+
+    do: str
+    name: str
+    batch: int = 1
+    expires: int = _LONGEST
+    seq: int = 1
+    number: int = 1
+    max_bytes: int = _MOST_BYTES
+    next_by_subj: str = ""
+
+
+_TAKE: msgspec.json.Decoder[Take] = msgspec.json.Decoder(Take)
+
+
+class Desk:
+    """The router's side: asks JetStream for a client, and for nothing but what is the client's own."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._stream = Names(bus.zone).out_stream
+        self.refused = 0
+        """Requests that are none, or for what is not the client's own."""
+
+    async def serve(self, client: str, message: Message) -> None:
+        """Pass a request of this client on; what it may not ask for gets no answer."""
+        reply = message.headers.get(REPLY, "")
+        asked = None
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            asked = _TAKE.decode(message.body)
+        if asked is None or not NAME.fullmatch(asked.name) or (reply and not may_be_answered(client, reply)):
+            self.refused += 1
+            return
+        consumer = consumer_of(f"{client}/{asked.name}")
+        if asked.do == "again":
+            to = await self._again(consumer, asked)
+        else:
+            to = self._request(consumer, asked)
+        if to is None or bool(reply) == (asked.do == "ack"):
+            self.refused += 1
+            return
+        subject, body = to
+        headers = {REPLY: reply} if reply else {}
+        await self._bus.send(Message(subject=subject, body=json.dumps(body).encode() if body else b"", headers=headers))
+
+    def _request(self, consumer: str, asked: Take) -> tuple[str, Mapping[str, Any]] | None:
+        if asked.do == "info":
+            return f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}", {}
+        if asked.do == "next" and 1 <= asked.batch <= _MOST and 0 < asked.expires <= _LONGEST:
+            body = {"batch": asked.batch, "expires": asked.expires}
+            return f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer}", body
+        if asked.do == "ack" and asked.seq >= 1 and asked.number >= 1:
+            return acknowledgement(self._stream, consumer, asked.seq, asked.number), {}
+        return None
+
+    async def _again(self, consumer: str, asked: Take) -> tuple[str, Mapping[str, Any]] | None:
+        """Only of the consumer's own subjects, and only what it has not acknowledged."""
+        answer = await self._bus.request(Message(subject=f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}"))
+        info = json.loads(answer.body)
+        if "error" in info or not 1 <= asked.batch <= _MOST or asked.seq <= info["ack_floor"]["stream_seq"]:
+            return None
+        if asked.next_by_subj not in subjects_of(info):
+            return None
+        body = {"seq": asked.seq, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
+        return f"$JS.API.DIRECT.GET.{self._stream}", {**body, "max_bytes": min(asked.max_bytes, _MOST_BYTES)}
+
+
+def subjects_of(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a consumer reads."""
+    config = info["config"]
+    single = config.get("filter_subject")
+    return (single,) if single else tuple(config.get("filter_subjects") or ())
