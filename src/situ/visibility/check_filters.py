@@ -17,7 +17,7 @@ from situ.catalogue import (
     SYNTAX,
     UNKNOWN_NAME,
 )
-from situ.errors import Problem, SituError, nearest
+from situ.errors import Problem, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.syntax import Locate
 from situ.visibility.filters import Filters
@@ -51,26 +51,15 @@ def check_filter(
     faults: Faults = NO_FAULTS,
 ) -> Iterator[Problem]:
     """What is wrong with a filter of a scope, and whom it blocks. ``functions`` are those that the project has."""
-    try:
-        meanings = filters.meanings(text, locate)
-    except SituError as error:
-        yield from (_unreadable(scope, text, each) for each in error.problems)
-        return
+    meanings = filters.meanings(text, locate)
     if all(meaning.node is None for meaning in meanings):
         own = {name.lower() for name in functions}
         found = {(each.code.code, each.location, each.message): each for each in meanings[0].problems}
-        yield from (_wrong(scope, each, filters, own) for each in found.values() if not faults.explain(each))
+        yield from (_wrong(scope, text, each, filters, own) for each in found.values() if not faults.explain(each))
         return
     types, names = filters.blocked(text)
     if types:
         yield BLOCKED_TYPES(locate(0, len(text)), scope=scope, names=_listed(names), types=_listed(types))
-
-
-def _unreadable(scope: str, text: str, problem: Problem) -> Problem:
-    if problem.code is NOT_IN_LANGUAGE or (problem.code is SYNTAX and _SUBQUERY.search(text)):
-        found = "a query of its own" if problem.code is SYNTAX else problem.values["found"]
-        return BOUNDARY_NOT_ALLOWED(problem.location, cause=problem, scope=scope, found=found, reason=_SELF_CONTAINED)
-    return _no_condition(scope, problem)
 
 
 def _no_condition(scope: str, problem: Problem) -> Problem:
@@ -78,9 +67,10 @@ def _no_condition(scope: str, problem: Problem) -> Problem:
     return BOUNDARY_NO_CONDITION(problem.location, cause=problem, scope=scope, remedy=remedy)
 
 
-def _wrong(scope: str, problem: Problem, filters: Filters, functions: Collection[str]) -> Problem:
-    if problem.code is NOT_IN_LANGUAGE:
-        return _unreadable(scope, "", problem)
+def _wrong(scope: str, text: str, problem: Problem, filters: Filters, functions: Collection[str]) -> Problem:
+    if problem.code is NOT_IN_LANGUAGE or (problem.code is SYNTAX and _SUBQUERY.search(text)):
+        found = "a query of its own" if problem.code is SYNTAX else problem.values["found"]
+        return BOUNDARY_NOT_ALLOWED(problem.location, cause=problem, scope=scope, found=found, reason=_SELF_CONTAINED)
     if problem.code is not UNKNOWN_NAME or problem.values["kind"] == "unit":
         return _no_condition(scope, problem)
     kind, name = problem.values["kind"], problem.values["name"]

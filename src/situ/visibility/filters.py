@@ -7,6 +7,7 @@ has a tree for each type, simplified with all that is known of it. Only true pas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,13 +17,14 @@ from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.results import check_bounded
 from situ.expr.scope import event_scope
 from situ.expr.simplify import simplify
-from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
+from situ.expr.syntax import Locate, locate_in
 from situ.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
 from situ.types.model import BOOLEAN, STRING, Attribute, Struct, plain
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types, built_in
 
 Path: TypeAlias = tuple[str, ...]
+Blocked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class Filters:
         self._meanings: dict[str, tuple[Meaning, ...]] = {}
         self._by_type: dict[str, dict[str, Meaning]] = {}
         self._nodes: dict[tuple[str, str], Node] = {}
+        self._blocked: dict[str, Blocked] = {}
 
     @property
     def attributes(self) -> Collection[str]:
@@ -69,27 +72,38 @@ class Filters:
         return found
 
     def meanings(self, text: str, locate: Locate | None = None) -> tuple[Meaning, ...]:
-        """The filter by groups of types; ``SituError`` if the text cannot be read."""
+        """The filter by groups of types, never empty; all without a tree if it means nothing to any event."""
         found = self._meanings.get(text)
         if found is None or (locate is not None and any(each.problems for each in found)):
             found = self._meanings[text] = self._checked(text, locate or locate_in(text))
         return found
 
-    def blocked(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def blocked(self, text: str) -> Blocked:
         """The declared types of which no event passes for want of what the filter asks for; and the names of that."""
+        found = self._blocked.get(text)
+        if found is None:
+            found = self._blocked[text] = self._find_blocked(text)
+        return found
+
+    def _find_blocked(self, text: str) -> Blocked:
         types: list[str] = []
         names: set[str] = set()
         for meaning in self.meanings(text):
-            wanted = _read(meaning.node) & meaning.missing if meaning.node is not None else frozenset()
-            if meaning.node is None or not wanted:
+            node = meaning.node
+            declared = [type for type in meaning.types if type not in RESERVED_EVENTS]
+            wanted = _read(node) & meaning.missing if node is not None else frozenset()
+            if node is None or not wanted or not declared:
                 continue
-            for type in meaning.types:
-                if type in RESERVED_EVENTS or self.node(text, type) != FALSE:
-                    continue
-                # What the test of the type keeps out is meant to be kept out.
-                if passing(_known(meaning.node, type, frozenset())) != FALSE:
-                    types.append(type)
-                    names |= {".".join(path) for path in wanted}
+            asked = declared if _asks_for_type(node) else declared[:1]
+            # What the test of the type keeps out is meant to be kept out.
+            kept_out = [
+                type
+                for type in asked
+                if self.node(text, type) == FALSE and passing(_known(node, type, frozenset())) != FALSE
+            ]
+            if kept_out:
+                types += kept_out if asked is declared else declared
+                names |= {".".join(path) for path in wanted}
         return tuple(sorted(types)), tuple(sorted(names))
 
     def _node(self, text: str, type: str) -> Node:
@@ -103,23 +117,22 @@ class Filters:
         return passing(_known(meaning.node, type, meaning.missing))
 
     def _checked(self, text: str, locate: Locate) -> tuple[Meaning, ...]:
-        mentioned = sorted(names_in(parse_syntax(text, locate, self.limits)))
-        found = [
-            self._meaning(text, locate, payload, missing, tuple(types))
-            for (payload, missing), types in self._groups(mentioned).items()
-        ]
-        right = [each for each in found if each.node is not None]
-        return tuple(each if each.node is not None or not right else self._lacking(each, right) for each in found)
-
-    def _lacking(self, wrong: Meaning, right: Sequence[Meaning]) -> Meaning:
-        """These types have something else by a name that the filter asks for: what it asks for they have not."""
-
-        def differing(other: Meaning) -> frozenset[Path]:
-            present = {each for each in wrong.payload.attributes if (each.name,) not in wrong.missing}
-            return other.missing | {(each.name,) for each in other.payload.attributes if each not in present}
-
-        nearest = min(right, key=lambda other: len(differing(other)))
-        return replace(wrong, node=nearest.node, missing=differing(nearest), problems=())
+        """Groups that have most of what is mentioned come first: what they mean is known of those that have less."""
+        mentioned = sorted(self._having.keys() & set(_WORD.findall(text)))
+        groups = sorted(self._groups(mentioned).items(), key=lambda group: len(group[0][1]))
+        right: list[Meaning] = []
+        wrong: list[Meaning] = []
+        less: list[Meaning] = []
+        for (payload, missing), types in groups:
+            meaning = Meaning(types=tuple(types), payload=payload, node=None, missing=missing)
+            if any(_present(meaning) <= set(other.payload.attributes) for other in right):
+                less.append(meaning)
+                continue
+            meaning = self._read(text, locate, meaning)
+            (wrong if meaning.node is None else right).append(meaning)
+        if not right:
+            return tuple(wrong)
+        return (*right, *(_lacking(each, right) for each in (*less, *wrong)))
 
     def _groups(self, mentioned: Sequence[str]) -> dict[tuple[Struct, frozenset[Path]], list[str]]:
         """Types that have what is mentioned in the same form are one group, and checked once."""
@@ -133,34 +146,41 @@ class Filters:
             groups.setdefault((payload, frozenset(missing)), []).append(name)
         return groups or {(Struct("", ()), frozenset()): []}
 
-    def _meaning(
-        self, text: str, locate: Locate, payload: Struct, missing: frozenset[Path], types: tuple[str, ...]
-    ) -> Meaning:
-        scope = event_scope(payload, types=self.types, limits=self.limits)
+    def _read(self, text: str, locate: Locate, meaning: Meaning) -> Meaning:
+        scope = event_scope(meaning.payload, types=self.types, limits=self.limits)
         checked = check_bounded(text, scope, locate, BOOLEAN)
-        errors = tuple(each for each in checked.problems if each.is_error)
-        return Meaning(types=types, payload=payload, node=checked.node, missing=missing, problems=errors)
+        return replace(meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error))
 
 
 _MOST_LENDERS = 20
+_WORD = re.compile(r"[^\W\d]\w*")
+"""What may be a name. A word in a text or a type may be, too: then more is looked at than is asked for."""
+
+
+def _present(meaning: Meaning) -> set[Attribute]:
+    return {each for each in meaning.payload.attributes if (each.name,) not in meaning.missing}
+
+
+def _lacking(meaning: Meaning, right: Sequence[Meaning]) -> Meaning:
+    """The same for types that have less, or something else by a name: what the filter asks for they have not."""
+    present = _present(meaning)
+
+    def differing(other: Meaning) -> frozenset[Path]:
+        others = {(each.name,) for each in other.payload.attributes if each not in present}
+        return other.missing | meaning.missing | others
+
+    nearest = min(right, key=lambda other: len(differing(other)))
+    return replace(meaning, node=nearest.node, missing=differing(nearest), problems=())
+
+
+def _asks_for_type(node: Node) -> bool:
+    return any(isinstance(each, Read) and (each.variable, each.path) == ("event", ("type",)) for each in walk(node))
 
 
 def event_types(types: Types) -> Iterator[str]:
     """The event types of root, in the order of their names, Situ's own last."""
     yield from sorted(types.events)
     yield from sorted(RESERVED_EVENTS)
-
-
-def names_in(syntax: Syntax) -> set[str]:
-    """All names that a text may mean attributes by."""
-    found: set[str] = set()
-    waiting = [syntax]
-    while waiting:
-        part = waiting.pop()
-        waiting.extend(part.parts)
-        if part.kind in ("name", "dot"):
-            found.add(part.text)
-    return found
 
 
 def passing(node: Node) -> Node:
