@@ -126,7 +126,7 @@ SCOPE_IN_USE = define(
     dimension=str,
     members=str,
 )
-NO_RIGHT = define(
+NO_RIGHT_TO_SCOPE = define(
     "V014",
     "no right",
     "`{who}` may not {what}.",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from situ.catalogue import MEMBER_OF_CLIENT, NO_RIGHT, NO_SCOPE, SCOPE_CYCLE, SCOPE_NAME_TAKEN
+from situ.catalogue import MEMBER_OF_CLIENT, NO_RIGHT_TO_SCOPE, NO_SCOPE, SCOPE_CYCLE, SCOPE_NAME_TAKEN
 from situ.errors import Location, Problem, Problems
 from situ.tags import ANY, VIRTUAL, TagSet
 from situ.types.order import dependency_order
@@ -214,7 +214,7 @@ class _Checking:
             if not may(graph, release.by, "admin", name, scope):
                 what = f"release situations of `{release.policy}` in the dimension `{name}`"
                 place = self.around.place("release", number, "by")
-                yield NO_RIGHT(place, who=release.by, what=what)
+                yield NO_RIGHT_TO_SCOPE(place, who=release.by, what=what)
 
 
 def _only(scope: Scope, containers: Collection[str]) -> Scope:

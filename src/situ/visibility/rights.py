@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from situ.catalogue import (
     BROADCAST_MISSING,
-    NO_RIGHT,
+    NO_RIGHT_TO_SCOPE,
     NOT_A_MEMBER,
     NOTHING_SAID,
     OBSERVE_MISSING,
@@ -67,7 +67,7 @@ def administers_some(graph: ScopeGraph, by: Principal, dimension: str) -> bool:
 
 
 def no_right(by: Principal, what: str) -> Problem:
-    return NO_RIGHT(who=by.name, what=what)
+    return NO_RIGHT_TO_SCOPE(who=by.name, what=what)
 
 
 def unknown_dimension(graph: ScopeGraph, name: str, place: Location | None = None) -> Problem:
