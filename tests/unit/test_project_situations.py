@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import Key, bodies_of, content_of, deployment_of, digest_of
 from situ.registry.proposal import State
 from situ.registry.written import as_yaml, policy_document
+from situ.situation.policies.start import Start
 from tests.project_files import MINIMAL, write
 from tests.registry_files import following, state_of
 
@@ -294,6 +296,37 @@ class TestRegistry:
         after = following(start, propose_removed(start, Key("policy", "close")))
         assert after.deployment.suspended == frozenset()
         assert Key("suspended", "close") not in after.objects
+
+    def test_where_a_policy_starts_is_kept_until_it_rests_or_goes(self, tmp_path: Path) -> None:
+        first, text = state(deployed(tmp_path)), FILES["policies/other.dpl"].replace("two-together", "close")
+        begin = Start(at=1_790_000_000_000_000, acts=True)
+        document = policy_document("close", text, "c")
+        after = following(first, propose_added(first, Key("policy", "close"), document, start=begin)[0])
+        assert after.deployment.starts == {"close": begin}
+        assert Deployment.from_json(after.deployment.as_json()) == after.deployment
+        bodies = {each: value.body for each, value in after.objects.items()}
+        assert digest_of(content_of(bodies)) == after.deployment.digest
+        assert [str(each) for each in difference(first.deployment, after.deployment)] == [
+            "policy close added",
+            "start close added",
+        ]
+        again = propose_folder(after, deployed(tmp_path), {})
+        assert (again.moves, again.deployment.starts) == ({}, {"close": begin})
+        for gone in (propose_suspended(after, "close"), propose_removed(after, Key("policy", "close"))):
+            assert Key("start", "close") not in following(after, gone).objects
+            assert following(after, gone).deployment.starts == {}
+
+    def test_policies_of_a_folder_start_where_it_is_said_if_they_are_new(self, tmp_path: Path) -> None:
+        found, begin = deployed(tmp_path), Start(at=1_790_000_000_000_000)
+        none = replace(found, policies={})
+        with_none = state(none)
+        after = following(with_none, propose_folder(with_none, found, {}, start=begin))
+        assert after.deployment.starts == {"alone": begin, "two-together": begin}
+        later = propose_folder(after, found, {}, start=Start(at=1_791_000_000_000_000))
+        assert later.moves == {}, "they have begun"
+        without = following(after, propose_folder(after, none, {}))
+        assert without.deployment.starts == {}
+        assert Key("start", "alone") not in without.objects
 
     def test_a_policy_is_judged_beside_the_others(self, tmp_path: Path) -> None:
         start = state(deployed(tmp_path))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from situ.deployment import Deployment
     from situ.project.check import Checked
     from situ.registry import Applied
+    from situ.situation.policies.start import Start
 
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
 Propagate = Annotated[
@@ -22,12 +23,27 @@ Propagate = Annotated[
 ]
 NoFork = Annotated[bool, typer.Option("--no-fork", help="Refuse changes of contexts in use, instead of forking them.")]
 
+Since = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="WHEN",
+        help="Where a new policy starts, if not now: begin, 1 h ago, 2026-11-01T08:30:00Z.",
+        show_default=False,
+    ),
+]
+Act = Annotated[
+    bool, typer.Option("--act", help="With --from: do the actions, too, for what happened before the policy came.")
+]
+
 
 def apply(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     propagate: Propagate = False,
     no_fork: NoFork = False,
+    since: Since = "",
+    act: Act = False,
     reason: Reason = "",
     project: Project = None,
     as_json: Json = False,
@@ -43,6 +59,7 @@ def apply(
     Examples:
       situ apply --dry-run
       situ apply --reason "more rooms"
+      situ apply --from '1 h ago'
     """
     from situ.cli.effective import bring_into_force
     from situ.cli.opened import locate_project
@@ -54,6 +71,7 @@ def apply(
 
     output = begin(context, json=as_json, quiet=quiet)
     allowed = Allowed(propagate=propagate, fork=not no_fork)
+    start = read_start(since, act=act)
     path = locate_project(project)
     deployment = _sound(check_folder(path), output)
     with refusing(), open_registry(path, deployment.settings) as registry:
@@ -61,12 +79,26 @@ def apply(
             planned = registry.plan(deployment, allowed)
             _show_changes(output, planned.version, planned)
             return stop_for(output, planned)
-        applied = apply_folder(path, deployment, registry, who=current_user(), reason=reason, allowed=allowed)
+        who = current_user()
+        applied = apply_folder(path, deployment, registry, who=who, reason=reason, allowed=allowed, start=start)
         registered = Registered(path=path, settings=deployment.settings, registry=registry)
         # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
         effect = bring_into_force(registered, applied.deployment)
     _show_applied(output, applied, effect)
     return stop_for(output, applied)
+
+
+def read_start(since: str, *, act: bool) -> Start | None:
+    """Where new policies start, as options say it; None: with what comes from now on."""
+    from situ.cli.moments import read_moment
+    from situ.event.instants import microseconds
+    from situ.situation.policies.start import Start
+
+    if since:
+        return Start(at=max(microseconds(read_moment(since, "--from")), 0), acts=act)
+    if act:
+        raise typer.BadParameter("only with --from there is something from before.", param_hint="'--act'")
+    return None
 
 
 def stop_for(output: Output, applied: Applied) -> Exit:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 
-from situ.cli.apply import NoFork, Propagate, Reason, stop_for
+from situ.cli.apply import Act, NoFork, Propagate, Reason, Since, read_start, stop_for
 from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from situ.interpretation.changing import Allowed
     from situ.registry import Applied, Registry
     from situ.registry.objects import Kind as Of
+    from situ.situation.policies.start import Start
 
     class Put(Protocol):
         def __call__(
@@ -70,8 +72,8 @@ OfType = Annotated[str, typer.Option("--type", help="Of an advertisement: the ev
 As = Annotated[str, typer.Option("--as", metavar="TEXT", help="Of a function or a unit: what stands behind its name.")]
 
 
-def _putting(put: Callable[[Registry], Put], about: str) -> Callable[..., Exit]:
-    """A command that says what a thing is; ``about`` is its help."""
+def _putting(put: Callable[[Registry, Start | None], Put], about: str, *, goes_on: bool = False) -> Callable[..., Exit]:
+    """A command that says what a thing is; ``about`` is its help. ``goes_on``: the thing has begun already."""
 
     def command(
         context: typer.Context,
@@ -85,18 +87,23 @@ def _putting(put: Callable[[Registry], Put], about: str) -> Callable[..., Exit]:
         as_text: As = "",
         propagate: Propagate = False,
         no_fork: NoFork = False,
+        since: Since = "",
+        act: Act = False,
         reason: Reason = "",
         project: Project = None,
         as_json: Json = False,
         quiet: Quiet = False,
     ) -> Exit:
+        start = _start(kind, since, act, goes_on)
         document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
         output = begin(context, json=as_json, quiet=quiet)
         allowed = _allowed(propagate, no_fork)
         return _change(
             output,
             project,
-            lambda registry, who: put(registry)(kind.value, name, document, who=who, reason=reason, allowed=allowed),
+            lambda registry, who: put(registry, start)(
+                kind.value, name, document, who=who, reason=reason, allowed=allowed
+            ),
         )
 
     command.__doc__ = about
@@ -104,7 +111,7 @@ def _putting(put: Callable[[Registry], Put], about: str) -> Callable[..., Exit]:
 
 
 add = _putting(
-    lambda registry: registry.add,
+    lambda registry, start: partial(registry.add, start=start),
     """Add one thing to what is in force.
 
     It is checked as in the project's files, where it can be written down later: the folder then takes it over.
@@ -115,11 +122,12 @@ add = _putting(
       situ add function warm --as "(t: double °C) -> boolean = t > 25 °C"
       situ add event Alarm --file alarm.yaml
       situ add policy alone --file alone.dpl
+      situ add policy alone --file alone.dpl --from '1 h ago'
     """,
 )
 
 alter = _putting(
-    lambda registry: registry.alter,
+    lambda registry, start: registry.alter,
     """Put another thing of the same name in the place of one that `situ add` made.
 
     What is given is the whole of it, not what differs. What the folder declares is changed there.
@@ -130,6 +138,7 @@ alter = _putting(
       situ get event Alarm > alarm.yaml    and, after editing,
       situ alter event Alarm --file alarm.yaml
     """,
+    goes_on=True,
 )
 
 
@@ -220,6 +229,14 @@ def _change(output: Output, project: Path | None, change: Callable[[Registry, st
         output.show(show_difference(applied.changes, summary=not applied.changes))
     show_effect(output, effect)
     return stop_for(output, applied)
+
+
+def _start(kind: Thing, since: str, act: bool, goes_on: bool) -> Start | None:
+    if since and kind is not Thing.POLICY:
+        raise typer.BadParameter(f"{kind} has no beginning in the log; a policy has.", param_hint="'--from'")
+    if since and goes_on:
+        raise typer.BadParameter("an altered policy goes on from where it is.", param_hint="'--from'")
+    return read_start(since, act=act)
 
 
 def _allowed(propagate: bool, no_fork: bool) -> Allowed:

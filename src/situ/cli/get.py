@@ -84,7 +84,9 @@ def _one(output: Output, registry: Registry, each: Object) -> None:
 
 
 def _resting(output: Output, registry: Registry, name: str) -> None:
-    """Which of the policies do not run, and why."""
+    """Which of the policies do not run, and why; which began before they were added."""
+    from situ.event.instants import print_instant
+
     deployment = registry.current()
     for each, stopped in deployment.stopped.items():
         if name in ("", each):
@@ -92,6 +94,9 @@ def _resting(output: Output, registry: Registry, name: str) -> None:
     for each in sorted(deployment.suspended):
         if name in ("", each):
             output.note(f"# {each} is suspended; `situ resume policy {each}` lets it run again")
+    for each, start in deployment.starts.items():
+        if name in ("", each):
+            output.note(f"# {each} was added with what happened since {print_instant(start.at)}")
 
 
 def _all(output: Output, objects: Sequence[Object]) -> None:

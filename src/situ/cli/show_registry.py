@@ -52,6 +52,8 @@ def _body(each: Object) -> str:
     match each.kind:
         case "settings" | "suspended":
             return ""
+        case "start":
+            return str(each.value["at"])
         case "context":
             return f"extends {each.value['extends']}" if "extends" in each.value else ""
         case "function":

@@ -6,7 +6,7 @@ is :mod:`situ.deployment.progress`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -70,6 +70,7 @@ class Detecting:
     ) -> None:
         self.ontology = ontology
         self.actions = actions or Actions()
+        self._made_of = (push, sources, types, defaults)
         self._terms: tuple[object, ...] = ()
         found = [_watch(policy, ontology, push, defaults, self.actions) for policy in policies]
         self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
@@ -114,6 +115,12 @@ class Detecting:
         made = cls(*terms)
         made._terms = known
         return made
+
+    def only(self, names: Collection[str]) -> Detecting:
+        """Only those of its policies."""
+        push, sources, types, defaults = self._made_of
+        policies = [watch.policy for name, watch in self.watches.items() if name in names]
+        return Detecting(policies, self.ontology, push, sources, types, defaults, self.actions)
 
     @property
     def is_empty(self) -> bool:

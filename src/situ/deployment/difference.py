@@ -121,6 +121,7 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
             name: _Thing(text, {}) for name, text in policies_as_json(deployment.policies, deployment.stopped).items()
         },
         "suspended": {name: _Thing("suspended", {}) for name in deployment.suspended},
+        "start": {name: _declared(each.as_json()) for name, each in deployment.starts.items()},
         "context": {id: _context(id, body) for id, body in deployment.contexts.as_json().items()},
         "client": {name: _client(each) for name, each in deployment.clients.items()},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},

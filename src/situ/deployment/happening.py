@@ -1,12 +1,12 @@
 """What happened to situations → messages of their policies, which are clients like others.
 
 Pure: the same transitions give the same events with the same ids, numbered alike. A policy's events of one step are one
-message.
+message, or as few as fit the bus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -20,6 +20,8 @@ from situ.event.row import Row
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
 from situ.situation.meaning.telling import TYPES, situation_data
+
+_MOST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +51,12 @@ def messages_of(
     progress: Progress,
     causes: Mapping[int, Row],
     instances: Instances,
+    past: Collection[str] = (),
 ) -> tuple[Progress, list[Published]]:
     """The messages that tell these transitions, and what actions come to.
 
     ``causes`` are the events at their positions, those that are found; ``former`` knows the policies that are gone.
+    ``past`` are the ids of transitions from before a policy came: no action is done for them.
     """
     by_policy: dict[str, list[Transition]] = {}
     for each in told:
@@ -66,19 +70,30 @@ def messages_of(
         lines: list[bytes] = []
         for each in transitions:
             lines.append(_line(each, watch, causes))
-            events = acted(each, watch.policy, knows.actions, knows.ontology, instances)
-            lines += lines_of(name, each.time, events)
-        progress, first = progress.numbered(name, len(lines))
-        messages.append(
-            Published(
-                policy=name,
-                incarnation=progress.incarnation,
-                first=first,
-                count=len(lines),
-                body=join_lines(lines),
+            if each.id not in past:
+                events = acted(each, watch.policy, knows.actions, knows.ontology, instances)
+                lines += lines_of(name, each.time, events)
+        for some in _fitting(lines):
+            progress, first = progress.numbered(name, len(some))
+            body = join_lines(some)
+            messages.append(
+                Published(policy=name, incarnation=progress.incarnation, first=first, count=len(some), body=body)
             )
-        )
     return progress, messages
+
+
+def _fitting(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Portions that the bus takes as messages: what is told of a long past may be too much for one."""
+    some: list[bytes] = []
+    size = 0
+    for line in lines:
+        if some and size + len(line) > _MOST_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(line)
+        size += len(line) + 1
+    if some:
+        yield some
 
 
 def _line(transition: Transition, watch: Watch, causes: Mapping[int, Row]) -> bytes:

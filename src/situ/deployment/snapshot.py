@@ -26,6 +26,7 @@ from situ.situation.domain.load_ontology import ontology_as_json, ontology_from_
 from situ.situation.domain.ontology import Ontology
 from situ.situation.policies.load_policies import Stopped, policies_as_json, policies_from_json
 from situ.situation.policies.policy import Policy
+from situ.situation.policies.start import Start, starts_as_json, starts_from_json
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -42,7 +43,7 @@ _KEYS = {
     "advertisements",
     "subscriptions",
 }
-_SITUATIONS = ("ontology", "push", "actions", "policies", "suspended")
+_SITUATIONS = ("ontology", "push", "actions", "policies", "suspended", "starts")
 _MAY_LACK = {"versions", *_SITUATIONS}
 """Versions of contexts that were changed, and what a project without situations has nothing of."""
 
@@ -71,6 +72,8 @@ class Deployment:
     """Policies that fit the ontology when they came, and no longer do."""
     suspended: frozenset[str] = frozenset()
     """Names of policies that somebody suspended; one may be gone, and is suspended again if it comes back."""
+    starts: Mapping[str, Start] = field(default_factory=_nothing)
+    """Policies that began, or are to begin, before they were added."""
     contexts: Contexts = NOBODYS
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
@@ -135,6 +138,7 @@ class Deployment:
             "actions": actions if any(actions.values()) else {},
             "policies": policies_as_json(self.policies, self.stopped),
             "suspended": sorted(self.suspended),
+            "starts": starts_as_json(self.starts),
         }
         return {key: part for key, part in found.items() if part}
 
@@ -191,7 +195,13 @@ def _from_json(value: Any) -> Deployment:
     )
     policies = policies_from_json(value.get("policies", {}), deployment.domain)
     suspended = frozenset(value.get("suspended", ()))
-    deployment = replace(deployment, policies=policies.running, stopped=policies.stopped, suspended=suspended)
+    deployment = replace(
+        deployment,
+        policies=policies.running,
+        stopped=policies.stopped,
+        suspended=suspended,
+        starts=starts_from_json(value.get("starts", {})),
+    )
     used = {each.context for each in deployment.clients.values()}
     used |= {each.context for each in deployment.subscriptions.values()}
     if unknown := used - contexts.by_id.keys():

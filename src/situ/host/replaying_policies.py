@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from situ.deployment import Deployment
 from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.log_time import Portions, looked_back
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import States, step
 from situ.deployment.tally import Tally
@@ -33,12 +34,6 @@ from situ.situation.meaning.detection import Cause, Instances
 from situ.situation.meaning.lifecycle import Situation, Stage, Transition
 from situ.situation.policies.policy import Policy
 from situ.tables.in_use import TablesInUse
-
-_MICROSECOND = timedelta(microseconds=1)
-_LONGEST, _SHORTEST = 1_000_000, 50_000
-"""Microseconds of the log that are worked in one step: what came in one of them is in time for each other."""
-_MOST = 5_000
-"""Messages that are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,55 +98,34 @@ async def replay_policies(
     return work.outcome()
 
 
-def looked_back(detecting: Detecting) -> int:
-    """How much earlier than a detection its causes can be, and what refutes it; in microseconds."""
-    found = 0
-    for watch in detecting.watches.values():
-        kept = max((each.kept for each in watch.plan.leaves), default=0)
-        repeated = max((detecting.push[name].keep // _MICROSECOND for name in watch.patience), default=0)
-        lateness = max((each.lateness for each in watch.patience.values()), default=0)
-        found = max(found, kept + watch.policy.hold + repeated + lateness)
-    return found
-
-
 def _instances(folder: Path, deployment: Deployment, detecting: Detecting) -> Instances:
     with TablesInUse(folder) as used:
         return detecting.tables.of(used.use(deployment.sources, detecting.tables.keyed))
 
 
 class _Work:
-    """Messages of the log, gathered and worked step by step; from ``begin`` on, stored since then, they count."""
+    """Messages of the log, worked portion by portion; from ``begin`` on, stored since then, they count."""
 
     def __init__(self, detecting: Detecting, instances: Instances, begin: int, since: int) -> None:
-        self._begin, self._since = begin, since
+        self._portions = Portions(detecting, begin, since)
         self._detecting, self._instances = detecting, instances
         self._knowledge = Knowledge(detecting.ontology)
         self._progress, _ = Progress().adopted(detecting, None)
         self._states: States = {}
-        self._waiting: list[Stored] = []
-        self._counts = False
         self._tally = Tally()
         self._found: dict[str, _Found] = {}
-        patience = [each.lateness for watch in detecting.watches.values() for each in watch.patience.values()]
-        self._longest = min(max(min(patience, default=_LONGEST), _SHORTEST), _LONGEST)
         self.clock = 0
 
     def due(self, message: Stored) -> int | None:
         """Up to which time what is gathered is to be worked before this message is added; None: not yet."""
-        waiting = self._waiting
-        if not waiting:
-            return None
-        if message.seq >= self._begin and not self._counts:
-            return min(message.at, self._since)
-        return message.at if len(waiting) >= _MOST or message.at - waiting[0].at > self._longest else None
+        return self._portions.due(message)
 
     def add(self, message: Stored) -> None:
-        self._waiting.append(message)
-        self._counts = message.seq >= self._begin
+        self._portions.add(message)
 
     def step(self, clock: int) -> None:
         """Work what is gathered, and decide what can be at that time."""
-        some, self._waiting = self._waiting, []
+        some, counts = self._portions.taken(), self._portions.counts
         self.clock = max(self.clock, clock)
         read = self._detecting.observing.messages(
             [each.body for each in some], [position(each.seq, 0) for each in some]
@@ -168,8 +142,8 @@ class _Work:
         )
         self._progress, self._states = done.progress, done.states
         for each in done.told:
-            self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=self._counts)
-        if self._counts:
+            self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=counts)
+        if counts:
             self._tally.take_observed(done.observed)
             self._tally.take_enriched(done.enriched)
             self._tally.take_late(done.late)

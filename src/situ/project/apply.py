@@ -17,6 +17,7 @@ from situ.registry.written import Written, declared_in
 from situ.settings import Settings, load_settings
 from situ.situation.language.parse import parse_policy
 from situ.situation.policies.load_policies import name_of
+from situ.situation.policies.start import Start
 
 
 def apply_folder(
@@ -27,9 +28,14 @@ def apply_folder(
     who: str,
     reason: str = "",
     allowed: Allowed | None = None,
+    start: Start | None = None,
 ) -> Applied:
-    """Put a folder that was checked in force; the registry learns where each thing is written."""
-    return registry.apply(deployment, who, reason, written=find_written(path), allowed=allowed or Allowed())
+    """Put a folder that was checked in force; the registry learns where each thing is written.
+
+    ``start`` is where policies start that are new.
+    """
+    written = find_written(path)
+    return registry.apply(deployment, who, reason, written=written, allowed=allowed or Allowed(), start=start)
 
 
 def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:

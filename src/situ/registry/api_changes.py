@@ -33,6 +33,7 @@ from situ.registry.objects import (
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.written import NOWHERE, Written, declared_in
+from situ.situation.policies.start import Start, Starts
 
 _SECTION = {
     "unit": "types",
@@ -49,15 +50,15 @@ _SECTION = {
 
 
 def propose_added(
-    state: State, key: Key, document: Document, allowed: Allowed = USUAL
+    state: State, key: Key, document: Document, allowed: Allowed = USUAL, start: Start | None = None
 ) -> tuple[Proposal, tuple[Problem, ...]]:
-    """A new object as the document declares it. With the proposal come warnings about it."""
+    """A new object as the document declares it; a policy may start earlier. With the proposal come warnings."""
     there = state.objects.get(key)
     if there is not None:
         alter = f"Run `situ alter {key.kind} {key.name}` to change it."
         remedy = alter if there.origin == "api" else remedy_for(there)
         raise SituError(OBJECT_EXISTS(kind=key.kind, name=key.name, owner=owner_of(there), remedy=remedy))
-    return _declared(state, key, document, allowed)
+    return _declared(state, key, document, allowed, start=start)
 
 
 def propose_altered(
@@ -102,6 +103,9 @@ def propose_removed(state: State, key: Key) -> Proposal:
     if key.kind == "policy" and key.name in deployment.suspended:
         moves[Key("suspended", key.name)] = None
         deployment = replace(deployment, suspended=deployment.suspended - {key.name})
+    if key.kind == "policy" and key.name in deployment.starts:
+        moves[Key("start", key.name)] = None
+        deployment = replace(deployment, starts=without(deployment.starts, key.name))
     if key.kind in CLIENT_KINDS and key.kind != "client":
         client = state.objects.get(client_of(key))
         if client is not None and client.origin == "client" and set(state.below(client.name)) == {key}:
@@ -117,8 +121,16 @@ def propose_suspended(state: State, name: str, *, resume: bool = False) -> Propo
     if resume is not (name in current.suspended):
         return Proposal(deployment=current, moves={})
     names = current.suspended - {name} if resume else current.suspended | {name}
-    move = None if resume else Move(body=SUSPENDED, origin="api")
-    return Proposal(deployment=replace(current, suspended=names), moves={key: move})
+    moves: dict[Key, Move | None] = {key: None if resume else Move(body=SUSPENDED, origin="api")}
+    if name in current.starts:
+        moves[Key("start", name)] = None  # resumed, it begins anew, with what comes then
+    starts = without(current.starts, name)
+    return Proposal(deployment=replace(current, suspended=names, starts=starts), moves=moves)
+
+
+def without(starts: Starts, *names: str) -> dict[str, Start]:
+    """The others."""
+    return {name: start for name, start in starts.items() if name not in names}
 
 
 def find(state: State, key: Key) -> Object:
@@ -137,7 +149,12 @@ def _own(state: State, key: Key, *origins: str) -> None:
 
 
 def _declared(
-    state: State, key: Key, document: Document, allowed: Allowed, origin: Origin = "api"
+    state: State,
+    key: Key,
+    document: Document,
+    allowed: Allowed,
+    origin: Origin = "api",
+    start: Start | None = None,
 ) -> tuple[Proposal, tuple[Problem, ...]]:
     written = _only(key, document)
     problems = Problems()
@@ -148,6 +165,8 @@ def _declared(
     check_settled(deployment, settled, problems)
     problems.raise_errors()
     deployment = settled.deployment
+    if start is not None:
+        deployment = replace(deployment, starts={**deployment.starts, key.name: start})
     problems.extend((*settled.refused, *settled.observed))
     bodies = {**schema_bodies(deployment)} if key.kind in _SECTION else _client_bodies(deployment, key)
     moves: dict[Key, Move | None] = {}

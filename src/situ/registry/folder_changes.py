@@ -20,13 +20,21 @@ from situ.settings import settings_as_json, settings_from_json
 from situ.situation.actions.load_actions import actions_document
 from situ.situation.domain.load_ontology import ontology_document
 from situ.situation.policies.load_policies import check_names
+from situ.situation.policies.start import Start, Starts
 from situ.subscription import Clients
 
 
 def propose_folder(
-    state: State, folder: Deployment, written: Mapping[Key, Written], allowed: Allowed = USUAL
+    state: State,
+    folder: Deployment,
+    written: Mapping[Key, Written],
+    allowed: Allowed = USUAL,
+    start: Start | None = None,
 ) -> Proposal:
-    """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be."""
+    """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be.
+
+    ``start`` is where its policies start that are new.
+    """
     # Values from the environment stay outside: a deployment shows the references only.
     folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
     folder = carry(state.deployment, folder, allowed)
@@ -40,6 +48,7 @@ def propose_folder(
     others = {key: each for key, each in state.objects.items() if each.origin != "folder" and key not in wanted}
     deployment = _beside(state, folder, others, problems)
     problems.raise_errors()
+    deployment = replace(deployment, starts=_starts(state, deployment, start))
     settled = settle_contexts(state.deployment, deployment, allowed, written)
     check_settled(deployment, settled, problems)
     problems.raise_errors()
@@ -49,6 +58,9 @@ def propose_folder(
     for key, body in found.items():
         if key not in wanted and (key not in others or others[key].body != body):
             moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
+    starts = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "start"}
+    moves |= {key: Move(body=body, origin="api") for key, body in starts.items() if key not in state.objects}
+    moves |= {key: None for key in state.objects if key.kind == "start" and key not in starts}
     stopped = tuple(each for each in problems if each.code is POLICY_STOPPED)
     said = (*settled.refused, *settled.observed, *stopped)
     return Proposal(deployment=settled.deployment, moves=moves, problems=said)
@@ -95,6 +107,13 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
         {**deployment.advertisements, **theirs.advertisements},
         {**deployment.subscriptions, **theirs.subscriptions},
     )
+
+
+def _starts(state: State, deployment: Deployment, start: Start | None) -> Starts:
+    declared = {*deployment.policies, *deployment.stopped}
+    new = sorted(each for each in declared if Key("policy", each) not in state.objects) if start is not None else ()
+    kept = {name: each for name, each in state.deployment.starts.items() if name in declared}
+    return {**kept, **{name: start for name in new if start is not None}}
 
 
 def _moves(

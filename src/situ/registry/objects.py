@@ -43,6 +43,7 @@ Kind = Literal[
     "opposed",
     "policy",
     "suspended",
+    "start",
     "context",
     "client",
     "advertisement",
@@ -67,6 +68,7 @@ KINDS: tuple[Kind, ...] = (
     "opposed",
     "policy",
     "suspended",
+    "start",
     "context",
     "client",
     "advertisement",
@@ -183,6 +185,7 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
     for name, text in policies_as_json(deployment.policies, deployment.stopped).items():
         found[Key("policy", name)] = canonical(text)
     found.update((Key("suspended", name), SUSPENDED) for name in deployment.suspended)
+    found.update((Key("start", name), canonical(start.as_json())) for name, start in deployment.starts.items())
     for id, body in deployment.contexts.as_json().items():
         found[Key("context", id)] = canonical(body)
     return found
@@ -284,7 +287,8 @@ def content_of(bodies: Mapping[Key, str]) -> str:
         + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")
         + f',"settings":{settings}'
         f',"sources":{_members(by_kind["source"])}'
-        f',"subscriptions":{_members(by_kind["subscription"])}'
+        + (f',"starts":{_members(by_kind["start"])}' if by_kind["start"] else "")
+        + f',"subscriptions":{_members(by_kind["subscription"])}'
         + (f',"suspended":[{suspended}]' if suspended else "")
         + f',"types":{{{types}}}}}'
     )

@@ -39,6 +39,7 @@ from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, 
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
+from situ.situation.policies.start import Start
 
 T = TypeVar("T")
 
@@ -164,11 +165,15 @@ class Registry:
         *,
         written: Mapping[Key, Written] = MappingProxyType({}),
         allowed: Allowed = USUAL,
+        start: Start | None = None,
     ) -> Applied:
-        """Put what the folder declares in force in place of what it declared before; what others declared stays."""
+        """Put what the folder declares in force in place of what it declared before; what others declared stays.
+
+        ``start`` is where its policies start that are new; None: with what comes from now on.
+        """
 
         def propose(state: State) -> tuple[Proposal, tuple[Problem, ...]]:
-            proposal = propose_folder(state, folder, written, allowed)
+            proposal = propose_folder(state, folder, written, allowed, start)
             return proposal, proposal.problems
 
         old, new, problems = self._change(propose, who, reason)
@@ -201,10 +206,18 @@ class Registry:
         return self.declare((), withdraw=withdrawn, who=who, reason=reason)
 
     def add(
-        self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: Allowed = USUAL
+        self,
+        kind: Kind,
+        name: str,
+        document: Document,
+        *,
+        who: str,
+        reason: str = "",
+        allowed: Allowed = USUAL,
+        start: Start | None = None,
     ) -> Applied:
-        """A new object, as a document in the syntax of the project's files declares it."""
-        return self._single(lambda state: propose_added(state, Key(kind, name), document, allowed), who, reason)
+        """A new object, as a document in the syntax of the project's files declares it; where a policy starts."""
+        return self._single(lambda state: propose_added(state, Key(kind, name), document, allowed, start), who, reason)
 
     def alter(
         self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: Allowed = USUAL

@@ -131,6 +131,8 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         return str(value)
     if each.kind == "suspended":
         return f"# {each.name} is suspended\n"
+    if each.kind == "start":
+        return f"# {each.name} starts at {value['at']}\n"
     if each.kind in ONTOLOGY:
         value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
     elif each.kind == "action":

@@ -1,0 +1,143 @@
+"""Back-fill: a policy that is new begins with what the log holds since an instant, and goes on from there.
+
+What it finds there is told like everything else, except what the log says already; a kernel remembers afterwards what
+it would, had the policy been at work. Buckets can be filled apart: all of them see all of the log, so they agree on how
+far it is settled, and detections need not come in the order of the log to become situations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from situ.deployment.detecting import Detecting
+from situ.deployment.log_time import Portions
+from situ.deployment.progress import Progress
+from situ.event.lines import decode_line
+from situ.event.message import CLIENT, Stored, position, split_lines
+from situ.situation.enrichment.known import Knowledge
+from situ.situation.kernel.reporting import Detected, detections_of
+from situ.situation.kernel.state import State
+from situ.situation.meaning import lifecycle
+from situ.situation.meaning.detection import Detection, Instances
+from situ.situation.meaning.lifecycle import Transition
+from situ.situation.meaning.watermark import Seen
+from situ.situation.policies.start import Start, Starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What a bucket, or all of it, has of the past."""
+
+    states: Mapping[str, State] = field(default_factory=lambda: MappingProxyType({}))
+    detections: Mapping[str, Sequence[pa.RecordBatch]] = field(default_factory=lambda: MappingProxyType({}))
+    """By policy, as kernels report them."""
+    reached: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """How far each policy has decided."""
+    seen: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
+    told: frozenset[str] = frozenset()
+    """Ids of what policies of these names have told before, in that part of the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What follows from what is filled: where policies go on from, and what is told of the past."""
+
+    progress: Progress
+    told: tuple[Transition, ...] = ()
+    past: frozenset[str] = frozenset()
+    """Ids of those that no action is done for."""
+
+
+def to_fill(detecting: Detecting, starts: Starts, before: Progress) -> dict[int, tuple[str, ...]]:
+    """The policies that begin in the past, by when: those that nothing is remembered of."""
+    found: dict[int, tuple[str, ...]] = {}
+    for name in sorted(starts.keys() & detecting.watches.keys() - before.policies.keys()):
+        found[starts[name].at] = (*found.get(starts[name].at, ()), name)
+    return found
+
+
+class Filling:
+    """Policies over messages of the log, in its order; those from ``begin`` on, stored since an instant, count."""
+
+    def __init__(
+        self, detecting: Detecting, instances: Instances, begin: int, since: int, *, bucket: int = 0, buckets: int = 1
+    ) -> None:
+        self._detecting, self._instances = detecting, instances
+        self._place = (bucket, buckets)
+        self._portions = Portions(detecting, begin, since)
+        self._knowledge = Knowledge(detecting.ontology)
+        self._progress, _ = Progress().adopted(detecting, None)
+        self._states: dict[str, State] = {}
+        self._found: dict[str, list[pa.RecordBatch]] = {}
+        self._told: set[str] = set()
+        self._clock = 0
+
+    def take(self, messages: Iterable[Stored]) -> None:
+        """The next messages, in the terms of now."""
+        for message in messages:
+            if message.headers.get(CLIENT) in self._detecting.watches:
+                self._told.update(decode_line(line).id for line in split_lines(message.body))
+            if (clock := self._portions.due(message)) is not None:
+                self._step(clock)
+            self._portions.add(message)
+            self._clock = max(self._clock, message.at)
+
+    def filled(self) -> Filled:
+        """After the last of them. What is behind it may still be in time: the clock does not go further."""
+        self._step(self._clock)
+        policies = self._progress.policies
+        return Filled(
+            states=self._states,
+            detections=self._found,
+            reached={name: kept.reached for name, kept in policies.items() if kept.reached is not None},
+            seen=self._progress.seen,
+            told=frozenset(self._told),
+        )
+
+    def _step(self, clock: int) -> None:
+        detecting, (bucket, buckets) = self._detecting, self._place
+        some = self._portions.taken()
+        read = detecting.observing.messages([each.body for each in some], [position(each.seq, 0) for each in some])
+        progress = self._progress.heard(read.seen)
+        watermarks = progress.watermarks(detecting, clock)
+        self._knowledge.take(self._instances)
+        enriched = detecting.enrichment.run(read.observed, self._knowledge)
+        part = detecting.parts(enriched.rows, buckets)[bucket]
+        for name in detecting.watches:
+            kernel = detecting.kernel(name, bucket, buckets)
+            state = self._states[name] if name in self._states else kernel.start()
+            now = watermarks.get(name, state.watermark)
+            self._states[name], found = kernel.step(state, detecting.rows_of(name, part), now, self._instances)
+            if found.batch.num_rows and self._portions.counts:
+                self._found.setdefault(name, []).append(found.batch)
+        self._progress, _ = progress.decided(detecting, {}, watermarks)
+
+
+def begin_with(
+    progress: Progress, detecting: Detecting, starts: Mapping[str, Start], filled: Sequence[Filled]
+) -> Begun:
+    """The policies that were filled, in all their buckets, go on; what became of situations until then is told."""
+    told: list[Transition] = []
+    past: set[str] = set()
+    policies = dict(progress.policies)
+    known = frozenset[str]().union(*(each.told for each in filled))
+    for name, reached in {name: reached for each in filled for name, reached in each.reached.items()}.items():
+        current, transitions = lifecycle.step(
+            {}, _detections(name, filled), reached, detecting.watches[name].policy.hold
+        )
+        policies[name] = replace(policies[name], reached=reached, open=current)
+        new = [each for each in transitions if each.id not in known]
+        told += new
+        if not starts[name].acts:
+            past.update(each.id for each in new)
+    heard = progress.heard(*(each.seen for each in filled))
+    return Begun(progress=replace(heard, policies=policies), told=tuple(told), past=frozenset(past))
+
+
+def _detections(policy: str, filled: Sequence[Filled]) -> list[Detection]:
+    batches = (batch for each in filled for batch in each.detections.get(policy, ()))
+    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
