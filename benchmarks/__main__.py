@@ -23,6 +23,7 @@ from benchmarks import (
     situation_kernel,
     situation_latency,
     situation_operator,
+    situation_spark,
     spark_running,
 )
 from benchmarks.bench import Bench
@@ -46,6 +47,7 @@ SCENARIOS: list[Scenario] = [
     *situation_kernel.SCENARIOS,
     *situation_latency.SCENARIOS,
     *situation_operator.SCENARIOS,
+    *situation_spark.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -6,7 +6,7 @@ sources, and what came too late, goes to the driver in rows of no bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,6 +17,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan
 from situ.deployment.tally import Tally
 from situ.event.message import Stored, position
+from situ.situation.enrichment.enrich import Observed
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.enrichment.rows import to_blob
 from situ.situation.meaning.detection import Instances
@@ -67,15 +68,31 @@ def enrich(
         bodies = [in_terms_of_now(each, plan.interpretation).body for each in some]
         read = detecting.observing.messages(bodies, (position(each.seq, 0) for each in some))
         noticed.seen = merged(noticed.seen, read.seen)
-        late = detecting.late(read.observed, reached)
-        noticed.late.update(late)
-        enriched = detecting.enrichment.run(read.observed, worked.knowledge)
-        noticed.tally.take_observed(read.observed)
-        noticed.tally.take_late(late)
-        noticed.tally.take_enriched(enriched)
-        parts = detecting.parts(enriched.rows, buckets)
-        yield _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
-    yield _batch([(DRIVER, msgspec.msgpack.encode(noticed))])
+        yield for_buckets(read.observed, detecting, worked.knowledge, reached, buckets, noticed)
+    yield for_driver(noticed)
+
+
+def for_buckets(
+    observed: Sequence[Observed],
+    detecting: Detecting,
+    knowledge: Knowledge,
+    reached: Mapping[str, int],
+    buckets: int,
+    noticed: Noticed,
+) -> pa.RecordBatch:
+    """What each bucket gets of these observations."""
+    late = detecting.late(observed, reached)
+    noticed.late.update(late)
+    enriched = detecting.enrichment.run(observed, knowledge)
+    noticed.tally.take_observed(observed)
+    noticed.tally.take_late(late)
+    noticed.tally.take_enriched(enriched)
+    parts = detecting.parts(enriched.rows, buckets)
+    return _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
+
+
+def for_driver(noticed: Noticed) -> pa.RecordBatch:
+    return _batch([(DRIVER, msgspec.msgpack.encode(noticed))])
 
 
 def every_bucket(buckets: int) -> pa.RecordBatch:

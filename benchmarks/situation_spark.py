@@ -1,0 +1,101 @@
+"""The security policy on Spark: Situ against the same written by hand, over the same files, to the same answers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.bench import Bench
+from benchmarks.harness import Scenario, Taken, Variant, Verdict
+from benchmarks.situation_by_hand import grouped, joined, joined_with_care
+from benchmarks.situation_on_files import Answer, OnFiles
+from benchmarks.situation_recorded import Files, record, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SITU, JOINS, CARE, GROUPS = "Situ", "joins of streams", "joins of streams, with care", "function over groups"
+PARTS = 2
+"""Files in a batch: tasks that read it."""
+Written = Callable[["SparkSession", "DataFrame", Path], "DataFrame"]
+
+
+def events(session: SparkSession, files: Files) -> DataFrame:
+    """The recorded events as a stream, so many files a batch."""
+    form = "id string, person string, x double, y double, time timestamp"
+    return session.readStream.schema(form).option("maxFilesPerTrigger", PARTS).parquet(str(files.parquet))
+
+
+def by_hand(bench: Bench, files: Files, way: Written, skipped: int) -> Taken:
+    found: list[Answer] = []
+
+    def batch(frame: DataFrame, number: int) -> None:
+        found.extend((row["id"], row["room"]) for row in frame.collect())
+
+    frame = way(bench.spark, events(bench.spark, files), files.folder)
+    return _taken(bench, files, frame.writeStream.outputMode("append").foreachBatch(batch), found, skipped)
+
+
+def by_situ(bench: Bench, files: Files, skipped: int) -> Taken:
+    on_files = OnFiles(files.folder, bench.folder("states"))
+    stream = events(bench.spark, files).writeStream.foreachBatch(on_files.batch)
+    return _taken(bench, files, stream, on_files.answers, skipped)
+
+
+def _taken(bench: Bench, files: Files, stream: Any, found: list[Answer], skipped: int) -> Taken:
+    """Run it to the end of the files, and hold its answers against what is expected."""
+    query = stream.option("checkpointLocation", str(bench.folder("checkpoint"))).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert len(found) == len(set(found)), "a detection was reported twice"
+    assert set(found) == files.recording.answers, (
+        f"{len(set(found) - files.recording.answers)} invented, {len(files.recording.answers - set(found))} missed"
+    )
+    full = PARTS * files.size
+    lasted = [each["durationMs"]["triggerExecution"] for each in query.recentProgress if each["numInputRows"] >= full]
+    millis = statistics.median(lasted[skipped:])
+    return Taken(value=full / millis * 1000, figures={"ms a batch": millis})
+
+
+def _variants(bench: Bench) -> list[Variant]:
+    people, batches, skipped = bench.some(20_000, 300), bench.some(12, 4), bench.some(6, 1)
+    files = write(record(batches * 5 * people, people), bench.folder("recorded"), batches * PARTS)
+    variants = [Variant(name=SITU, work=partial(by_situ, bench, files, skipped))]
+    for name, way in ((GROUPS, grouped), (CARE, joined_with_care), (JOINS, joined)):
+        variants.append(Variant(name=name, work=partial(by_hand, bench, files, way, skipped)))
+    return variants
+
+
+def _judge(medians: dict[str, float]) -> list[Verdict]:
+    found = []
+    for name, goal in ((JOINS, 10.0), (CARE, None), (GROUPS, 0.8)):
+        ratio = medians[SITU] / medians[name]
+        met = None if goal is None else ratio >= goal
+        found.append(Verdict(what=f"Situ over {name}", value=ratio, goal=f"≥ {goal:g}×" if goal else "", met=met))
+    return found
+
+
+SCENARIOS = [
+    Scenario(
+        name="situation-spark",
+        title="The security policy on Spark, and written by hand",
+        unit="events/s",
+        about=(
+            "Recorded positions of 20,000 people, each seen once a second, in files of Parquet: 100,000 events a "
+            "batch, a window of 5 s, windows full. Everybody reads the same files, has the same tables, gives "
+            "detections to the driver, and keeps what it remembers where Spark has its checkpoint; all answers are "
+            "held against those expected, and are the same. Situ runs what it runs behind its log: enrichment, the "
+            "kernel by bucket, states in files. Joins of streams are Spark's own: guests near employees in a grid of "
+            "5 m, those joined to employees in the room, and an outer join of guests in restricted rooms to these; "
+            "with care, duplicates are dropped between joins, and a semi-join stands in for one. The function over "
+            "groups is `applyInPandasWithState` in numpy, for this policy only: guests divided among two groups, "
+            "employees in both."
+        ),
+        variants=_variants,
+        judge=_judge,
+        repetitions=3,
+        warm=False,
+    ),
+]
