@@ -15,6 +15,7 @@ from situ.tags import ANY, VIRTUAL, TagSet
 from situ.types.order import dependency_order
 from situ.visibility.carriers import apart
 from situ.visibility.graph import Dimension, Grant, Release, Scope, ScopeGraph
+from situ.visibility.json_form import sorted_grants, sorted_releases
 from situ.visibility.rights import Tagging, check_tags, may, unknown_dimension, unknown_scope
 
 Place = tuple[str, ...]
@@ -171,7 +172,7 @@ class _Checking:
             self.problems.extend(found)
             if not found:
                 kept.append(grant)
-        return tuple(kept)
+        return sorted_grants(kept)
 
     def _grant(self, graph: ScopeGraph, grant: Grant, number: str) -> Iterator[Problem]:
         dimension = graph.dimensions.get(grant.dimension)
@@ -202,7 +203,7 @@ class _Checking:
             self.problems.extend(found)
             if not found:
                 kept.append(release)
-        return tuple(kept)
+        return sorted_releases(kept)
 
     def _release(self, graph: ScopeGraph, release: Release, number: str) -> Iterator[Problem]:
         for name in release.dimensions:
