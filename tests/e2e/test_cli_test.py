@@ -84,6 +84,23 @@ def test_a_test_that_passes_is_a_line(situ: Situ, building: Path, engine: str) -
     ]
 
 
+def test_spark_judges_as_the_edge_does(situ: Situ, building: Path) -> None:
+    right = (building / "policies" / "unaccompanied-guest.test.yaml").read_text()
+    wrong = right.replace("- {at: 5 s, bindings: {A: g1, R: r1}}", "- {policy: unaccompanied-guest, bindings: {A: g2}}")
+    assert wrong != right
+    (building / "policies" / "wrong.test.yaml").write_text(wrong)
+    (building / "policies" / "broken.test.yaml").write_text("given: {}\n")
+    at_edge, on_spark = (situ("test", "--json", "--engine", engine, cwd=building) for engine in ("edge", "spark"))
+    assert (on_spark.code, on_spark.data) == (1, at_edge.data)
+    assert [each["passed"] for each in on_spark.data["tests"]] == [False, True, False]
+
+
+def test_without_java_it_says_what_to_do(situ: Situ, building: Path, tmp_path: Path) -> None:
+    ran = situ.fresh("test", "--engine", "spark", cwd=building, env={"JAVA_HOME": str(tmp_path / "nowhere")})
+    assert (ran.code, ran.out) == (5, "")
+    assert "error N103: The Spark engine cannot start: no Java runtime was found" in ran.err
+
+
 def test_what_differs_is_shown_beside_each_other(situ: Situ, building: Path) -> None:
     rewrite(building, "{at: 5 s, bindings: {A: g1, R: r1}}", "{at: 5 s, bindings: {A: g2}}\n  - {at: 6 s, closed: 9 s}")
     ran = situ("test", cwd=building)

@@ -50,7 +50,7 @@ def test_the_example_is_clean() -> None:
 
 def test_its_tests_pass() -> None:
     opened = open_project(EXAMPLE)
-    tested = run_tests(opened, find_tests(opened, ()), by_definition=False)
+    tested = run_tests(opened, find_tests(opened, ()))
     assert len(tested) == 6
     assert all(each.passed for each in tested), tested
 

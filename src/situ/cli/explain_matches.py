@@ -129,7 +129,7 @@ def explain_miss(
 def _tested(opened: Opened, name: str) -> Tested:
     from situ.cli.tested import find_tests, run_tests
 
-    [tested] = run_tests(opened, find_tests(opened, [name]), by_definition=True)
+    [tested] = run_tests(opened, find_tests(opened, [name]), engine="reference")
     return tested
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -68,12 +68,33 @@ def _inside(file: Path, folder: Path) -> str:
     return full.relative_to(root).as_posix() if full.is_relative_to(root) else file.as_posix()
 
 
-def run_tests(opened: Opened, files: Iterable[str], *, by_definition: bool = False) -> list[Tested]:
-    """Run these tests, one after the other."""
-    return [_run(opened, file, by_definition) for file in files]
+def run_tests(opened: Opened, files: Iterable[str], *, engine: str = "edge") -> list[Tested]:
+    """Run these tests on ``edge``, ``spark`` or ``reference``. One that cannot be run keeps no other from it."""
+    loaded = [_load(opened, file) for file in files]
+    tests = [each.test for each in loaded if each.test is not None]
+    tried = iter(_on_spark(opened, tests) if engine == "spark" else _here(opened, tests, engine))
+    return [each if each.test is None else _judged(each, each.test, next(tried)) for each in loaded]
 
 
-def _run(opened: Opened, file: str, by_definition: bool) -> Tested:
+def _judged(loaded: Tested, test: PolicyTest, tried: Tried) -> Tested:
+    return replace(loaded, tried=tried, lines=tuple(compare(test.expect, tried.found)))
+
+
+def _here(opened: Opened, tests: Iterable[PolicyTest], engine: str) -> Iterator[Tried]:
+    deployment, run = opened.deployment, try_by_definition if engine == "reference" else try_policies
+    for test in tests:
+        detecting = detecting_of(deployment, test.policies)
+        yield run(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types)
+
+
+def _on_spark(opened: Opened, tests: Sequence[PolicyTest]) -> list[Tried]:
+    from situ.host.trying import try_in_session
+
+    return try_in_session(opened.path, opened.deployment, tests)
+
+
+def _load(opened: Opened, file: str) -> Tested:
+    """A test that was not run yet; without one if it cannot be understood."""
     deployment, problems = opened.deployment, Problems()
     data = read_file(opened.path, file, problems)
     around = Surroundings(
@@ -85,13 +106,7 @@ def _run(opened: Opened, file: str, by_definition: bool) -> Tested:
     files = _Files(opened.path, posixpath.dirname(file))
     document = None if data is None else parse_yaml(data, file)
     test = None if document is None else load_policy_test(document, around, files, problems)
-    if test is None:
-        return Tested(file=file, test=None, tried=None, problems=problems.sorted())
-    detecting = detecting_of(deployment, test.policies)
-    tables = tables_of(test, detecting, deployment.sources)
-    tried = (try_by_definition if by_definition else try_policies)(test, detecting, tables, deployment.types)
-    lines = tuple(compare(test.expect, tried.found))
-    return Tested(file=file, test=test, tried=tried, lines=lines, problems=problems.sorted())
+    return Tested(file=file, test=test, tried=None, problems=problems.sorted())
 
 
 def detecting_of(deployment: Deployment, policies: Iterable[str]) -> Detecting:

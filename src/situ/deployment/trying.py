@@ -6,26 +6,33 @@ one, the clock says what the test lets it say, and nothing is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
+import msgspec
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import States, step
+from situ.deployment.stepping import States, Step, step
+from situ.event.lines import encode_row
+from situ.event.message import join_lines
+from situ.event.row import Row
+from situ.interpretation.model import ROOT
 from situ.situation.enrichment.known import Knowledge
-from situ.situation.enrichment.observe import kept, observe, observed
+from situ.situation.enrichment.observe import kept, observe
+from situ.situation.enrichment.observe_columns import Observations
 from situ.situation.meaning import lifecycle
 from situ.situation.meaning.detection import Instances, Observation
 from situ.situation.meaning.lifecycle import Transition
 from situ.situation.meaning.policy_test import Found, GivenEvent, PolicyTest, situations
 from situ.situation.meaning.reference import detect
-from situ.situation.meaning.watermark import Seen, seen_of
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
+from situ.types.encode import encode
 from situ.types.table import Types
 
+_CLIENT = "test"
+_NOTHING = Observations(seen={})
 _FOREVER = 1_000 * 86_400 * 1_000_000
 """After so long a silence everything is settled."""
 
@@ -53,20 +60,53 @@ def tables_of(test: PolicyTest, detecting: Detecting, sources: Mapping[str, Sour
 def try_policies(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Table], types: Types) -> Tried:
     """Run a test the way engines run."""
     run = _Run(detecting, detecting.tables.of(tables))
-    said: list[Observation] = []
     late = []
-    for event in test.events:
-        run.step((), {}, event.received)
-        new = list(observe([event], detecting.push, types))
-        said += new
-        if run.is_late(event.time, {each.push for each in new}):
+    for number, event in enumerate(test.events, 1):
+        run.step(_NOTHING, event.received)
+        if run.step(read_event(event, number, detecting, types), event.received).late:
             late.append(event)
-        seen = seen_of(np.array([event.time]), np.array([event.received]))
-        assert seen is not None
-        run.step(new, {each.push: seen for each in new}, event.received)
-    end = max((max(each.time, each.received) for each in test.events), default=0) + _FOREVER
-    run.step((), {}, end if test.clock is None else test.clock)
-    return Tried(found=tuple(situations(run.told)), observations=tuple(said), instances=run.instances, late=tuple(late))
+    run.step(_NOTHING, end_of(test))
+    return Tried(
+        found=tuple(situations(run.told)),
+        observations=tuple(observe(test.events, detecting.push, types)),
+        instances=run.instances,
+        late=tuple(late),
+    )
+
+
+def read_event(event: GivenEvent, number: int, detecting: Detecting, types: Types) -> Observations:
+    """What an event says, as an engine that finds it in the root log sees it."""
+    return detecting.observing.messages([body_of(event, number, types)])
+
+
+def body_of(event: GivenEvent, number: int, types: Types) -> bytes:
+    """The message of the root log that has this event alone; ``number`` is its place among those of the test."""
+    declared = types.event(event.type)
+    assert declared is not None, event.type
+    row = Row(
+        pos=0,
+        client=_CLIENT,
+        incarnation=1,
+        seq=number,
+        context=ROOT,
+        recv=event.received,
+        id=event.id,
+        source=event.source,
+        type=event.type,
+        time=event.time,
+        ad="",
+        confidence=None,
+        ext="",
+        data=msgspec.json.encode(encode(declared, event.data, types)),
+    )
+    return join_lines([encode_row(row)])
+
+
+def end_of(test: PolicyTest) -> int:
+    """What the clock says at the end of a test."""
+    if test.clock is not None:
+        return test.clock
+    return max((max(each.time, each.received) for each in test.events), default=0) + _FOREVER
 
 
 class _Run:
@@ -79,28 +119,20 @@ class _Run:
         self.states: States = {}
         self.told: list[Transition] = []
 
-    def is_late(self, time: int, pushes: set[str]) -> bool:
-        """Whether a policy that listens to one of these push sources has decided about that time already."""
-        reached = [
-            self.progress.policies[name].reached
-            for name, watch in self.detecting.watches.items()
-            if pushes & watch.patience.keys()
-        ]
-        return any(each is not None and time < each for each in reached)
-
-    def step(self, said: Iterable[Observation], seen: Mapping[str, Seen], clock: int) -> None:
+    def step(self, read: Observations, clock: int) -> Step:
         done = step(
             self.detecting,
             self.progress,
             self.states,
-            observed(said, self.detecting.enrichment),
-            seen,
+            read.observed,
+            read.seen,
             clock,
             self.knowledge,
             self.instances,
         )
         self.progress, self.states = done.progress, done.states
         self.told += done.told
+        return done
 
 
 def try_by_definition(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Table], types: Types) -> Tried:

@@ -21,8 +21,9 @@ from situ.pipeline.looking_up import known_instances
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import load_plan
 from situ.situation.enrichment.rows import concat, from_blob
+from situ.situation.kernel.reporting import Detected, detections_of
 from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Instances
+from situ.situation.meaning.detection import Detection, Instances
 
 
 class Found(msgspec.Struct):
@@ -122,6 +123,13 @@ def work(
     _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
+
+
+def detections_in(policy: str, found: Iterable[Found]) -> list[Detection]:
+    """What buckets found of a policy, on the driver."""
+    streams = (each.detections[policy] for each in found if policy in each.detections)
+    batches = (batch for stream in streams for batch in pa.ipc.open_stream(stream))
+    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
 
 
 def _recalled(

@@ -15,7 +15,6 @@ from itertools import groupby
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -49,7 +48,7 @@ from situ.event.message import (
 )
 from situ.event.row import Row
 from situ.interpretation.model import ROOT
-from situ.pipeline.detect import Found, Share, detecting_in
+from situ.pipeline.detect import Found, Share, detecting_in, detections_in
 from situ.pipeline.detect_source import SCHEMA, DetectSource
 from situ.pipeline.enrich import DRIVER, Noticed
 from situ.pipeline.kept import ProgressStore
@@ -59,8 +58,6 @@ from situ.pipeline.plans import load_plan
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
-from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.lifecycle import Transition
 
 QUERY = DETECT
@@ -221,7 +218,7 @@ class SparkDetection:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
         found, noticed = _sorted_out(frame.mapInArrow(detecting_in(share), SCHEMA).collect())
         progress = progress.heard(*(each.seen for each in noticed))
-        detections = {name: _detections(name, found) for name in plan.detecting.watches}
+        detections = {name: detections_in(name, found) for name in plan.detecting.watches}
         progress, transitions = progress.decided(plan.detecting, detections, watermarks)
         told += transitions
         self._on_step("publish")
@@ -308,12 +305,6 @@ def _sorted_out(rows: Iterable[object]) -> tuple[list[Found], list[Noticed]]:
         else:
             found.append(msgspec.msgpack.decode(row.blob, type=Found))  # type: ignore[attr-defined]
     return found, noticed
-
-
-def _detections(policy: str, found: Iterable[Found]) -> list[Detection]:
-    streams = (each.detections[policy] for each in found if policy in each.detections)
-    batches = (batch for stream in streams for batch in pa.ipc.open_stream(stream))
-    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
 
 
 def raw_message(names: Names, message: Published, received: int) -> Message:
