@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,6 +19,7 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.bus.packing import pack_late
 from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.filling import Begun, begin_with
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan, compile_plan
@@ -26,6 +27,7 @@ from situ.deployment.progress import Progress
 from situ.deployment.stepping import Step, step
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
+from situ.edge.fill import fill
 from situ.edge.remembered import Done, Record, Remembered
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_row
@@ -77,6 +79,8 @@ class EdgeDetection:
         self._due = False
         self._since: list[tuple[int, tuple[int, ...]]] = []
         """The steps of which nothing is written down yet: when, and with which messages."""
+        self._passed: list[tuple[int, int]] = []
+        """The messages since then that no policy wanted: first and last of those that follow each other."""
         self._in_hand = False
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._at_hand = AtHand()
@@ -110,6 +114,8 @@ class EdgeDetection:
             self._progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
             # What was there before is nothing that policies have to judge, also after a crash.
             self._take_note(range(max(last + 1 - _RECENT, 1), last + 1))
+            begun = await self._begin_earlier(Progress())
+            await self._tell(begun.told, publish, past=begun.past)
         else:
             await self._recover(record, plan, last, publish)
         await asyncio.to_thread(self._save)
@@ -135,8 +141,14 @@ class EdgeDetection:
                 again = await asyncio.to_thread(self._step, taken, clock)
                 self._states, self._progress = again.states, again.progress
                 self._take_note(messages)
+            for begin, end in done.passed:
+                self._take_note(range(max(begin, end + 1 - _RECENT), end + 1))
+                for seq in [each for each in left if begin <= each <= end]:
+                    del left[seq]
             if self._plan is not plan and done.version != record.version:
+                before = self._progress
                 self._switch(await self._plan_of(done.version, plan))
+                await self._begin_earlier(before)  # what is to be told of it is in what was done
             self._progress, told = done.progress.adopted(self._detecting, None)
             for name, first, count, body in done.published:
                 message = Published(
@@ -188,7 +200,7 @@ class EdgeDetection:
             if self._queue or self._in_hand:
                 self._queue.append(_Taken(seq, (), plan))  # noted in its turn: what is before it is not taken yet
             else:
-                self._take_note((seq,))
+                self._pass(seq)
             return
         self._queue.append(_Taken(seq, rows, plan))
         self._woken.set()
@@ -236,7 +248,7 @@ class EdgeDetection:
             self._since.append((clock, messages))
             await self._tell(found.told, publish)
             while self._queue and self._queue[0].plan is self._plan and not self._queue[0].rows:
-                self._take_note((self._queue.popleft().seq,))
+                self._pass(self._queue.popleft().seq)
             if not self._queue:
                 return
 
@@ -248,10 +260,29 @@ class EdgeDetection:
 
     async def _change(self, plan: Plan, publish: Publish) -> None:
         """Policies that are new begin, those that are gone or altered end what they have open."""
-        former = self._detecting
+        former, before = self._detecting, self._progress
         told = self._switch(plan)
-        await self._tell(told, publish, former=former)
+        begun = await self._begin_earlier(before)
+        await self._tell([*told, *begun.told], publish, former=former, past=begun.past)
         await asyncio.to_thread(self._save)
+
+    async def _begin_earlier(self, before: Progress) -> Begun:
+        """Policies that are new and are to begin in the past take what the log holds since then."""
+        assert self._plan is not None
+        recent, surely = frozenset(self._recent), self._reached - _RECENT // 2
+        filled = await fill(
+            self._bus,
+            self._plan,
+            before,
+            self._instances(),
+            self._reached,
+            lambda seq: seq <= surely or seq in recent,
+        )
+        begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled)
+        self._progress = begun.progress
+        self._states = {**self._states, **{name: state for each in filled for name, state in each.states.items()}}
+        self._due = self._due or bool(filled)
+        return begun
 
     def _switch(self, plan: Plan) -> list[Transition]:
         former = self._detecting
@@ -308,21 +339,23 @@ class EdgeDetection:
         publish: Publish,
         *,
         former: Detecting | None = None,
+        past: Collection[str] = (),
     ) -> None:
-        """Publish what happened, written down before."""
+        """Publish what happened, written down before; no action is done for what is ``past``."""
         if not told:
             return
         assert self._plan is not None
         causes = await self._causes(positions_of(told))
         instances = self._instances()
-        self._progress, published = messages_of(told, self._detecting, former, self._progress, causes, instances)
+        self._progress, published = messages_of(told, self._detecting, former, self._progress, causes, instances, past)
         done = Done(
             steps=tuple(self._since),
+            passed=tuple(self._passed),
             version=self._plan.version,
             progress=self._progress,
             published=tuple((each.policy, each.first, each.count, each.body.decode()) for each in published),
         )
-        self._since = []
+        self._since, self._passed = [], []
         self._remembered.note(done)
         for each in published:
             await publish(each)
@@ -344,6 +377,14 @@ class EdgeDetection:
                 }
         return found
 
+    def _pass(self, seq: int) -> None:
+        """A message that no policy wants is taken without a step."""
+        if self._passed and self._passed[-1][1] == seq - 1:
+            self._passed[-1] = (self._passed[-1][0], seq)
+        else:
+            self._passed.append((seq, seq))
+        self._take_note((seq,))
+
     def _take_note(self, messages: Sequence[int]) -> None:
         self._recent.extend(messages)
         self._reached = max(self._reached, *messages, 0)
@@ -361,7 +402,7 @@ class EdgeDetection:
                 states=states,
             )
         )
-        self._since = []
+        self._since, self._passed = [], []
         self._saved, self._changed = time.monotonic(), False
 
 

@@ -21,7 +21,7 @@ import msgspec
 from situ.deployment.progress import Progress
 
 _log = logging.getLogger("situ.edge")
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,8 @@ class Done:
     progress: Progress
     published: tuple[tuple[str, int, int, str], ...] = ()
     """Messages of policies: name, number of the first event, count, body."""
+    passed: tuple[tuple[int, int], ...] = ()
+    """Messages of the log, from one to another, that no policy wanted."""
 
     def as_json(self, former: Progress) -> dict[str, Any]:
         """Of progress only what is another than it was."""
@@ -43,6 +45,7 @@ class Done:
             "version": self.version,
             "changes": self.progress.changes(former),
             "published": [list(each) for each in self.published],
+            "passed": [list(each) for each in self.passed],
         }
 
     @classmethod
@@ -52,6 +55,7 @@ class Done:
             version=stored["version"],
             progress=former.changed(stored["changes"]),
             published=tuple((name, first, count, body) for name, first, count, body in stored["published"]),
+            passed=tuple((first, last) for first, last in stored["passed"]),
         )
 
 
