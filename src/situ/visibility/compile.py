@@ -13,7 +13,7 @@ from situ.visibility.bits import Numbers, bits_of, give_numbers
 from situ.visibility.dimension_plan import NO_CONSTANTS, DimensionPlan, compile_dimension, constant
 from situ.visibility.families import ALWAYS, NEVER, Family
 from situ.visibility.graph import ScopeGraph
-from situ.visibility.plan import NEVER_PAIR, Pair, VisibilityPlan, pair_of
+from situ.visibility.plan import ALWAYS_PAIR, NEVER_PAIR, Pair, VisibilityPlan, pair_of
 
 
 def number_filters(graph: ScopeGraph, numbers: Numbers) -> Numbers:
@@ -82,45 +82,47 @@ class _Rows:
         self._sub_tags = {name: [each.tag(name) for each in subscribed] for name in dimensions}
         self._strange = [_is_strange(each, dimensions) for each in subscribed]
         self._columns: dict[tuple[str, str | None], list[Family]] = {}
-        self._pairs: dict[tuple[Family, ...], Pair] = {}
+        self._pairs: dict[tuple[int, ...], Pair] = {}
         self._before = before if before is not None and _same_table(before.dimensions, dimensions) else None
         self._fresh = self._fresh_places()
+        self._in_place = self._before is not None and list(self._before.subs) == subscribed
 
     def row(self, advertised: TagSet) -> tuple[Pair, ...]:
         if _is_strange(advertised, self._dimensions):
-            return tuple(self._pair((NEVER,)) for _ in self._subscribed)
+            return (NEVER_PAIR,) * len(self._subscribed)
         old = self._old_row(advertised)
         if old is None:
-            return tuple(self._fill(advertised, range(len(self._subscribed))))
-        if not self._fresh and len(old) == len(self._subscribed):
+            return self._whole(advertised)
+        if not self._fresh and self._in_place:
             return old
         row = self._placed(old)
-        for place, pair in zip(self._fresh, self._fill(advertised, self._fresh), strict=True):
-            row[place] = pair
+        cells = [(plan, advertised.tag(name), self._sub_tags[name]) for name, plan in self._dimensions.items()]
+        for place in self._fresh:
+            row[place] = self._pair(tuple([cell(plan, tag, others[place]) for plan, tag, others in cells]), place)
         return tuple(row)
 
-    def _fill(self, advertised: TagSet, places: Iterable[int]) -> list[Pair]:
+    def _whole(self, advertised: TagSet) -> tuple[Pair, ...]:
         columns = [self._column(name, advertised.tag(name)) for name in self._dimensions]
-        pair, strange = self._pair, self._strange
-        return [
-            pair((NEVER,)) if strange[place] else pair(tuple([column[place] for column in columns])) for place in places
-        ]
+        if not columns:
+            return tuple(NEVER_PAIR if strange else ALWAYS_PAIR for strange in self._strange)
+        pair = self._pair
+        return tuple([pair(families, place) for place, families in enumerate(zip(*columns, strict=True))])
 
     def _column(self, name: str, tag: str | None) -> list[Family]:
         found = self._columns.get((name, tag))
         if found is None:
-            plan = self._dimensions[name]
-            known: dict[str | None, Family] = {}
-            for other in self._sub_tags[name]:
-                if other not in known:
-                    known[other] = cell(plan, tag, other)
-            found = self._columns[name, tag] = [known[other] for other in self._sub_tags[name]]
+            plan, others = self._dimensions[name], self._sub_tags[name]
+            known = {other: cell(plan, tag, other) for other in set(others)}
+            found = self._columns[name, tag] = [known[other] for other in others]
         return found
 
-    def _pair(self, families: tuple[Family, ...]) -> Pair:
-        found = self._pairs.get(families)
+    def _pair(self, families: tuple[Family, ...], place: int) -> Pair:
+        if self._strange[place]:
+            return NEVER_PAIR
+        key = tuple(map(id, families))  # the families live as long as the plan of their dimension
+        found = self._pairs.get(key)
         if found is None:
-            found = self._pairs[families] = pair_of(families)
+            found = self._pairs[key] = pair_of(families)
         return found
 
     def _fresh_places(self) -> list[int]:
@@ -144,7 +146,7 @@ class _Rows:
 
     def _placed(self, old: tuple[Pair, ...]) -> list[Pair]:
         assert self._before is not None
-        if list(self._before.subs) == self._subscribed:
+        if self._in_place:
             return list(old)
         places = self._before.subs
         return [old[places[each]] if each in places else NEVER_PAIR for each in self._subscribed]

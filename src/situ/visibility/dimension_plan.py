@@ -193,7 +193,9 @@ def _seen_again(
     new = [name for name in ordered if name in touched or name not in old]
     if not new and touched.isdisjoint(old):
         return old
-    result = {name: family for name, family in old.items() if name not in touched}
+    result = dict(old)
+    for name in touched:
+        result.pop(name, None)
     for name in new:
         result[name] = _arrived(name, result, ups, crossings)
     return result
@@ -212,9 +214,9 @@ def _arrived(
         if own is ALWAYS:
             return ALWAYS
         ways.append((0, own))
-    ways += [
-        (edge.down, family)
-        for edge in crossings[name]
-        if edge.down is not None and (family := known[edge.container]) is not NEVER
-    ]
+    for container, _, down in crossings[name]:
+        if down is not None and (family := known[container]) is not NEVER:
+            if family is ALWAYS and not down:
+                return ALWAYS
+            ways.append((down, family))
     return through(ways) if ways else NEVER

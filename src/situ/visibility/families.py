@@ -121,18 +121,25 @@ def minimal(sets: Iterable[int]) -> tuple[int, ...] | None:
     left = set(sets)
     if 0 in left:
         return (0,)
-    if len(left) == 1:
+    if len(left) <= 1:
         return tuple(left)
     if len(left) > _MOST_COMPARED:
         return None
     kept: list[int] = []
-    for candidate in sorted(left, key=lambda each: (each.bit_count(), each)):
+    for candidate in sorted(left, key=_size_first):
         # Nothing that follows is smaller, so what is kept stays: the count is final as soon as it is too high.
-        if not any(candidate & smaller == smaller for smaller in kept):
+        for smaller in kept:
+            if candidate & smaller == smaller:
+                break
+        else:
             kept.append(candidate)
             if len(kept) > MOST_SETS:
                 return None
     return tuple(kept)
+
+
+def _size_first(needed: int) -> tuple[int, int]:
+    return needed.bit_count(), needed
 
 
 def through(ways: Sequence[tuple[int, Family]]) -> Family:
@@ -143,8 +150,14 @@ def through(ways: Sequence[tuple[int, Family]]) -> Family:
             return family
         if isinstance(family, Sets) and len(family.sets) == 1:
             return Sets((family.sets[0] | needed,))
-    if all(isinstance(family, Sets) for _, family in ways):
-        least = minimal(needed | each for needed, family in ways for each in _sets(family))
+    sets: set[int] = set()
+    for needed, family in ways:
+        if isinstance(family, Nested):
+            break
+        for each in family.sets:
+            sets.add(needed | each)
+    else:
+        least = minimal(sets)
         if least is not None:
             return family_of(least)
     return _nested(_gathered(ways))
@@ -195,19 +208,20 @@ def _gathered(ways: Iterable[tuple[int, Family]]) -> list[Way]:
 
     So diamonds one after the other do not even grow when they are written out as text.
     """
-    by_parts: dict[tuple[int, ...], tuple[tuple[Family, ...], list[int]]] = {}
+    by_family: dict[int, tuple[Family, list[int]]] = {}
     for needed, family in ways:
-        parts: tuple[Family, ...] = (family,)
-        while len(parts) == 1 and isinstance(parts[0], Nested) and len(parts[0].ways) == 1:
-            more, parts = parts[0].ways[0]
+        while isinstance(family, Nested) and len(family.ways) == 1 and len(family.ways[0][1]) == 1:
+            more, (family,) = family.ways[0]
             needed |= more
-        by_parts.setdefault(tuple(map(id, parts)), (parts, []))[1].append(needed)
-    return [
-        (masks[0], parts)
-        if len(masks) == 1
-        else (0, (*parts, union(Sets((needed,)) if needed else ALWAYS for needed in masks)))
-        for parts, masks in by_parts.values()
-    ]
+        by_family.setdefault(id(family), (family, []))[1].append(needed)
+    result: list[Way] = []
+    for family, masks in by_family.values():
+        if len(masks) == 1:
+            result.append((masks[0], (family,)))
+        else:
+            choice = union(Sets((needed,)) if needed else ALWAYS for needed in masks)
+            result.append((0, (family, choice)))
+    return result
 
 
 def _nested(ways: Iterable[Way]) -> Family:
@@ -232,11 +246,6 @@ def family_of(sets: tuple[int, ...]) -> Family:
     if not sets:
         return NEVER
     return ALWAYS if sets[0] == 0 else Sets(sets)
-
-
-def _sets(family: Family) -> tuple[int, ...]:
-    assert isinstance(family, Sets)
-    return family.sets
 
 
 def _flatten(top: Nested) -> tuple[Step, ...]:

@@ -100,9 +100,9 @@ class VisibilityPlan:
 
     ads: Mapping[TagSet, int]
     subs: Mapping[TagSet, int]
-    rows: tuple[tuple[Pair, ...], ...]
-    numbers: Numbers
-    dimensions: Mapping[str, DimensionPlan]
+    rows: tuple[tuple[Pair, ...], ...] = field(repr=False)
+    numbers: Numbers = field(repr=False)
+    dimensions: Mapping[str, DimensionPlan] = field(repr=False)
     stamped: int
     """The filters that stamping evaluates: all that are written and not constant."""
 

@@ -1,0 +1,114 @@
+"""Plans that follow from the plan before are those that would be compiled from nothing, change after change."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from situ.tags import TagSet
+from situ.visibility.bits import NO_NUMBERS
+from situ.visibility.compile import compile_visibility, number_filters
+from situ.visibility.graph import Dimension, Filter, Scope, ScopeGraph
+from situ.visibility.plan import VisibilityPlan
+from tests.scopes import FILTERS, graph_of, make_dimension, make_filter, make_graph, make_tags
+
+
+def changed(dice: random.Random, graph: ScopeGraph) -> ScopeGraph:
+    """One thing is another now: an edge, a filter, a scope, a mode, a whole dimension."""
+    name = dice.choice(list(graph.dimensions))
+    dimension = graph.dimensions[name]
+    scopes = dict(dimension.scopes)
+    scope = scopes[dice.choice(list(scopes))]
+    match dice.randrange(8):
+        case 0 | 1:  # another edge, never into itself
+            free = [each for each in scopes if each not in dimension.below(scope.name)]
+            kept = [each for each in scope.containers if dice.random() < 0.5]
+            containers = tuple(sorted({*kept, *dice.sample(free, min(len(free), 1))}))
+            scopes[scope.name] = replace(scope, containers=containers, links=())
+        case 2 | 3:
+            scopes[scope.name] = replace(scope, output=make_filter(dice, 0.7))
+        case 4:
+            scopes[scope.name] = replace(scope, input=make_filter(dice, 0.7))
+        case 5:
+            gone = [each for each in scopes if not dimension.members(each)]
+            if len(scopes) > 1:
+                del scopes[dice.choice(gone)]
+        case 6:
+            new = f"{name}n{dice.randrange(1000)}"
+            scopes[new] = Scope(name=new, containers=(scope.name,), output=make_filter(dice, 0.7))
+        case _:
+            if dice.random() < 0.5:
+                return graph_of(
+                    *(each for each in graph.dimensions.values() if each is not dimension),
+                    replace(dimension, closed=not dimension.closed),
+                )
+            return graph_of(*graph.dimensions.values(), make_dimension(f"x{dice.randrange(1000)}", dice, 4))
+    return graph_of(
+        *(each for each in graph.dimensions.values() if each is not dimension),
+        Dimension(name=name, closed=dimension.closed, scopes=scopes),
+    )
+
+
+def swapped(dice: random.Random, graph: ScopeGraph, sets: list[TagSet]) -> list[TagSet]:
+    if dice.random() < 0.6:
+        return sets
+    kept = dice.sample(sets, len(sets) - dice.randint(0, min(2, len(sets) - 1)))
+    return [*kept, *(make_tags(dice, graph) for _ in range(dice.randint(0, 2)))]
+
+
+def judge(seed: int, changes: int) -> None:
+    dice = random.Random(seed)
+    graph = make_graph(dice, most_dimensions=3)
+    ads, subs = ([make_tags(dice, graph) for _ in range(5)] for _ in range(2))
+    numbers = number_filters(graph, NO_NUMBERS)
+    plan: VisibilityPlan | None = None
+    for _ in range(changes):
+        numbers = number_filters(graph, numbers)
+        before, plan = plan, compile_visibility(graph, ads, subs, numbers, before=plan)
+        anew = compile_visibility(graph, ads, subs, numbers)
+        assert plan.rows == anew.rows, seed
+        assert (plan.ads, plan.subs, plan.stamped) == (anew.ads, anew.subs, anew.stamped)
+        if before is not None:
+            assert all(numbers[text] == number for text, number in before.numbers.given.items())
+        graph = changed(dice, graph)
+        ads, subs = swapped(dice, graph, ads), swapped(dice, graph, subs)
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000, 4_000), marks=pytest.mark.soak)])
+def test_recompiled_is_compiled(seeds: range) -> None:
+    for seed in seeds:
+        judge(seed, 12)
+
+
+def test_only_what_begins_or_ends_below_the_change_is_computed_again() -> None:
+    dice = random.Random(5)
+    graph = graph_of(make_dimension("d1", dice, 40), make_dimension("d2", dice, 40))
+    one = graph.dimensions["d1"]
+    ads = subs = [TagSet.of({"d1": each, "d2": "d2s0"}) for each in one.scopes]
+    numbers = number_filters(graph, NO_NUMBERS)
+    plan = compile_visibility(graph, ads, subs, numbers)
+    name = next(each for each in one.upwards() if one.containers(each) and 1 < len(one.below(each)) < 10)
+    filters = {**one.scopes, name: replace(one.scopes[name], output=Filter(text="severity = 77"))}
+    graph = graph_of(Dimension(name="d1", closed=one.closed, scopes=filters), graph.dimensions["d2"])
+    again = compile_visibility(graph, ads, subs, number_filters(graph, numbers), before=plan)
+    touched = {place for place, each in enumerate(ads) if each.tag("d1") in one.below(name)}
+    assert again.dimensions["d1"].changed == one.below(name)
+    assert again.dimensions["d2"].changed == frozenset()
+    for place, (old, new) in enumerate(zip(plan.rows, again.rows, strict=True)):
+        if place not in touched:
+            assert all(old[other] is new[other] for other in range(len(old)) if other not in touched)
+
+
+def test_filters_that_become_constant_are_folded_in_the_next_plan() -> None:
+    graph = make_graph(random.Random(11), most_dimensions=2)
+    sets = [make_tags(random.Random(seed), graph) for seed in range(6)]
+    numbers = number_filters(graph, NO_NUMBERS)
+    plan = compile_visibility(graph, sets, sets, numbers)
+    constants = {text: False for text in numbers.given if FILTERS.node(text, "State").__class__.__name__ == "Literal"}
+    assert constants
+    folded = compile_visibility(graph, sets, sets, numbers, before=plan, constants=constants)
+    assert folded.rows == compile_visibility(graph, sets, sets, numbers, constants=constants).rows
+    assert folded.rows != plan.rows
+    assert folded.stamped < plan.stamped
