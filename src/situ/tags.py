@@ -63,7 +63,7 @@ class WrittenTags:
 
     tags: TagSet
     places: Mapping[str, Location]
-    place: Location
+    place: Location | None
 
 
 def read_tags(read: Reader, node: Node) -> WrittenTags | None:

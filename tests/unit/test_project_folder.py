@@ -200,7 +200,6 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("types.yaml", "P201", "Did you mean `types/types.yaml`?"),
         ("scope.yaml", "P201", "Did you mean `scopes.yaml`?"),
         ("ontolgy.yaml", "P201", "Did you mean `ontology.yaml`?"),
-        ("scopes.yaml", "P202", "It can stay here."),
         ("action.yaml", "P201", "Did you mean `actions.yaml`?"),
         ("policies/us.yaml", "P201", "Policies end with `.dpl`"),
         ("contexts/deep/us.xml", "P201", "Move it into `contexts/` itself."),

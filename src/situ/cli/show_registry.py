@@ -50,7 +50,7 @@ def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
 
 def _body(each: Object) -> str:
     match each.kind:
-        case "settings" | "suspended":
+        case "settings" | "scopes" | "suspended":
             return ""
         case "start":
             return str(each.value["at"])

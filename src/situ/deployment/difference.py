@@ -18,12 +18,14 @@ from situ.situation.actions.load_actions import actions_as_json
 from situ.situation.domain.load_ontology import ONTOLOGY_KINDS, ontology_as_json
 from situ.situation.domain.ontology import Ontology
 from situ.situation.policies.load_policies import policies_as_json
-from situ.subscription.model import ROOT, Client
+from situ.subscription.model import Client
 from situ.types.encode import encode
 from situ.types.inheritance import own_attributes
 from situ.types.model import Attribute, Named, Struct
 from situ.types.print import print_type
 from situ.types.syntax import format_attribute
+from situ.visibility.graph import ScopeGraph
+from situ.visibility.json_form import scopes_as_json
 
 What = Literal["added", "removed", "changed"]
 
@@ -123,6 +125,7 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
         "suspended": {name: _Thing("suspended", {}) for name in deployment.suspended},
         "start": {name: _declared(each.as_json()) for name, each in deployment.starts.items()},
         "context": {id: _context(id, body) for id, body in deployment.contexts.as_json().items()},
+        **_scopes(deployment.scopes),
         "client": {name: _client(each) for name, each in deployment.clients.items()},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
         "subscription": {id: _declared(each.as_json()) for id, each in deployment.subscriptions.items()},
@@ -208,8 +211,38 @@ def _abridged(declared: Any) -> Any:
 
 
 def _client(client: Client) -> _Thing:
-    in_context = f"context: {client.context}"
-    return _Thing(client.name, {}) if client.context == ROOT else _Thing(in_context, {"context": client.context})
+    return _named(client.name, _declared(client.as_json()))
+
+
+def _scopes(graph: ScopeGraph) -> dict[str, dict[str, _Thing]]:
+    """Scope by scope, client by client: under words of their own, for clients and policies are there, too."""
+    written = scopes_as_json(graph)
+    dimensions: dict[str, Any] = written.get("dimensions", {})
+    return {
+        "dimension": {name: _declared({"mode": body.get("mode", "open")}) for name, body in dimensions.items()},
+        "scope": {
+            f"{dimension}/{name}": _named(name, _declared(scope))
+            for dimension, body in dimensions.items()
+            for name, scope in body["scopes"].items()
+        },
+        "membership": {name: _named(name, _declared(where)) for name, where in written.get("clients", {}).items()},
+        "tags": {name: _declared(tags) for name, tags in written.get("policies", {}).items()},
+        "grant": {
+            f"{each['to']} in {each['dimension']}" + (f" {_shown(each['scopes'])}" if "scopes" in each else ""): (
+                _declared({"may": each["may"]})
+            )
+            for each in written.get("grants", ())
+        },
+        "release": {
+            f"{each['policy']} in {_shown(each['dimensions'])}": _declared({"keep": each["keep"], "by": each["by"]})
+            for each in written.get("releases", ())
+        },
+    }
+
+
+def _named(name: str, thing: _Thing) -> _Thing:
+    """Something that is only there is shown by its name."""
+    return thing if thing.parts else _Thing(name, {})
 
 
 def _declared(body: Mapping[str, Any]) -> _Thing:

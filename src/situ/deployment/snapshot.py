@@ -31,6 +31,8 @@ from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.types.table import Types
+from situ.visibility.graph import NO_SCOPES, ScopeGraph
+from situ.visibility.json_form import scopes_as_json, scopes_from_json
 
 _KEYS = {
     "version",
@@ -44,8 +46,8 @@ _KEYS = {
     "subscriptions",
 }
 _SITUATIONS = ("ontology", "push", "actions", "policies", "suspended", "starts")
-_MAY_LACK = {"versions", *_SITUATIONS}
-"""Versions of contexts that were changed, and what a project without situations has nothing of."""
+_MAY_LACK = {"versions", "scopes", *_SITUATIONS}
+"""Versions of contexts that were changed, and what a project without scopes or situations has nothing of."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -75,6 +77,7 @@ class Deployment:
     starts: Mapping[str, Start] = field(default_factory=_nothing)
     """Policies that began, or are to begin, before they were added."""
     contexts: Contexts = NOBODYS
+    scopes: ScopeGraph = NO_SCOPES
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
@@ -125,6 +128,7 @@ class Deployment:
             "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
             "versions": dict(self.contexts.versions),
+            **({"scopes": scopes} if (scopes := scopes_as_json(self.scopes)) else {}),
             **self._situations(),
         }
 
@@ -185,6 +189,7 @@ def _from_json(value: Any) -> Deployment:
         ontology=ontology_from_json(value.get("ontology", {}), types, definitions, settings.expression_limits),
         actions=actions_from_json(value["actions"], types) if "actions" in value else Actions(),
         contexts=contexts,
+        scopes=scopes_from_json(value["scopes"]) if "scopes" in value else NO_SCOPES,
         clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(
             {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}

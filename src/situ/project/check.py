@@ -13,6 +13,7 @@ from pathlib import Path
 
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation, check_executed
+from situ.deployment.tagging import check_tagged
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
@@ -32,8 +33,11 @@ from situ.situation.policies.between import judge_policies
 from situ.situation.policies.load_policies import PolicyFile, check_names, load_policies
 from situ.situation.policies.plan import plan_policy
 from situ.sources import load_pushes, load_sources
+from situ.subscription import Advertisement, Subscription
 from situ.subscription.load import load_clients
 from situ.types.load import load_types
+from situ.visibility.filters import Filters
+from situ.visibility.load_scopes import load_scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +113,24 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     check_names(policies, clients.clients, problems, clients.places)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
+    scopes = load_scopes(
+        folder.of("scopes"),
+        Filters(types, limits),
+        problems,
+        clients={*clients.clients, *policies},
+        functions=functions.defined,
+        faults=faults,
+    )
+    tagged: tuple[Advertisement | Subscription, ...] = (
+        *clients.advertisements.values(),
+        *clients.subscriptions.values(),
+    )
+    for each in tagged:
+        problems.extend(check_tagged(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
     return replace(
         schema,
         policies=policies,
+        scopes=scopes,
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

@@ -15,13 +15,16 @@ from situ.errors import Location, Problem, nearest
 SETTINGS_FILE = "situ.yaml"
 ONTOLOGY_FILE = "ontology.yaml"
 ACTIONS_FILE = "actions.yaml"
+SCOPES_FILE = "scopes.yaml"
 FOLDERS = ("types", "functions", "sources", "contexts", "clients")
 """Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
 
 OWN_FOLDER = ".situ"
 """What runs and editors need and nobody writes by hand; never part of what is declared."""
 
-FILES: Mapping[str, str] = MappingProxyType({SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology", ACTIONS_FILE: "actions"})
+FILES: Mapping[str, str] = MappingProxyType(
+    {SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology", ACTIONS_FILE: "actions", SCOPES_FILE: "scopes"}
+)
 """Files of the project folder itself, with their kinds."""
 
 KINDS: tuple[str, ...] = (*FILES.values(), *FOLDERS)
@@ -32,10 +35,9 @@ POLICIES = "policies"
 _TEST = ".test.yaml"
 """What tests of policies end with; they stand beside the policies, and are read when they are run."""
 
-LATER_FILES: Mapping[str, str] = MappingProxyType({"scopes.yaml": "scopes"})
 LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"quality": "quality declarations"})
 _ALL_FOLDERS = (*FOLDERS, POLICIES, *LATER_FOLDERS)
-_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in (*FILES, *LATER_FILES))
+_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in FILES)
 _YAML = ".yaml"
 _YAML_LIKE = (".yaml", ".yml")
 
@@ -74,8 +76,6 @@ def remark(file: str) -> Problem | None:
     """What to say about a file that is not read; None if it is plainly something else, such as a README."""
     path = PurePosixPath(file)
     place = Location(file=file)
-    if file in LATER_FILES:
-        return NOT_READ_YET(place, what=LATER_FILES[file])
     if path.parts[0] in LATER_FOLDERS and len(path.parts) > 1:
         return NOT_READ_YET(place, what=LATER_FOLDERS[path.parts[0]])
     if path.parts[0] == "contexts" and path.suffix == ".xml":

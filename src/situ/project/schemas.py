@@ -26,12 +26,25 @@ from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS
 from situ.sources.declare_push import REQUIRED as PUSH_REQUIRED
 from situ.subscription.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
+from situ.tags import ANY, NONE, REST
 from situ.types.json_schema import DIALECT
+from situ.visibility.graph import RIGHTS
+from situ.visibility.load_scopes import (
+    DIMENSION_KEYS,
+    GRANT_KEYS,
+    LINK_KEYS,
+    MODES,
+    POLICY_KEYS,
+    RELEASE_KEYS,
+    SCOPE_KEYS,
+)
+from situ.visibility.load_scopes import KEYS as SCOPES_KEYS
 
 _TITLES = {
     "situ": "situ.yaml",
     "ontology": "ontology.yaml",
     "actions": "actions.yaml",
+    "scopes": "scopes.yaml",
     "types": "types/*.yaml",
     "functions": "functions/*.yaml",
     "sources": "sources/*.yaml",
@@ -56,6 +69,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "situ": settings_schema(),
         "ontology": _ontology(),
         "actions": _actions(),
+        "scopes": _scopes(),
         "types": _types(),
         "functions": _functions(),
         "sources": _sources(),
@@ -332,6 +346,58 @@ def _conversion() -> dict[str, Any]:
     return _object({key: fields[key] for key in CONVERSION_KEYS}, ("signature",))
 
 
+def _tags(about: str) -> dict[str, Any]:
+    """Per dimension one scope, or `any`; `rest` is for those that are not named."""
+    rest = {"enum": [ANY, NONE], "description": "the dimensions that are not named"}
+    return {**_named(_CLIENT_NAME, _about("a scope, or `any`"), about), "properties": {REST: rest}}
+
+
+def _scopes() -> dict[str, Any]:
+    names = {"type": ["array", "null"], "items": _TEXT}
+    link = {"up": _about("what may go from the scope into this one"), "down": _about("what may come back")}
+    fields = {
+        "in": {**names, "description": "the scopes that it is directly in"},
+        "output": _about("what may leave it: an expression that is true or false"),
+        "input": _about("what may come in"),
+        "links": _named(_CLIENT_NAME, _object({key: link[key] for key in LINK_KEYS}), "filters of single memberships"),
+        "carriers": {**names, "description": "the zones that may hold its events"},
+    }
+    scope = {**_object({key: fields[key] for key in SCOPE_KEYS}), "type": ["object", "null"]}
+    parts = {
+        "mode": {"enum": list(MODES), "description": "closed: who says nothing there sees nothing and is not seen"},
+        "scopes": _named(_CLIENT_NAME, scope, "scopes by name"),
+    }
+    dimension = {**_object({key: parts[key] for key in DIMENSION_KEYS}), "type": ["object", "null"]}
+    policy = _object({key: _tags(about) for key, about in zip(POLICY_KEYS, ("as whom", "to whom"), strict=True)})
+    rights = {"type": "array", "items": {"enum": list(RIGHTS)}, "minItems": 1}
+    grant = _object(
+        {
+            "to": _about("a client, a policy or a person"),
+            "dimension": _about("the dimension"),
+            "may": rights,
+            "scopes": {**names, "description": "only there and below; without it, everywhere"},
+        },
+        GRANT_KEYS,
+    )
+    release = _object(
+        {
+            "policy": _about("whose situations are released"),
+            "dimensions": {**names, "description": "where only the policy's own tags count"},
+            "keep": {**names, "description": "what is left of their attributes"},
+            "by": _about("the administrator who says so"),
+        },
+        RELEASE_KEYS,
+    )
+    sections = {
+        "dimensions": _named(_CLIENT_NAME, dimension, "ways of dividing the world, by name"),
+        "clients": _named(_CLIENT_NAME, _named(_CLIENT_NAME, names, "by dimension"), "the scopes they are directly in"),
+        "policies": _named(_CLIENT_NAME, policy, "the tags that policies read and publish with"),
+        "grants": {"type": ["array", "null"], "items": grant, "description": "who may do what"},
+        "releases": {"type": ["array", "null"], "items": release, "description": "situations that may be seen further"},
+    }
+    return _object({key: sections[key] for key in SCOPES_KEYS})
+
+
 def _clients() -> dict[str, Any]:
     event = {**_TEXT, "description": "an event type"}
     context = {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context in whose terms it speaks; root if absent"}
@@ -340,14 +406,17 @@ def _clients() -> dict[str, Any]:
         "where": {**_TEXT, "description": "which of them: an expression that is true or false"},
         "durable": {**_BOOLEAN, "description": "whether events are kept while the client is away"},
         "context": {**context, "description": "another context than the client's, for this one alone"},
+        "type": event,
+        "scopes": _tags("other scopes than the client's, for this one alone"),
     }
+    advertisement = _object({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
     below = {
-        "advertisements": (_object({"type": event}, ADVERTISEMENT_KEYS), "what the client publishes, by name"),
+        "advertisements": (advertisement, "what the client publishes, by name"),
         "subscriptions": (_object({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
     }
     named = {key: _named(_CLIENT_NAME, *value) for key, value in below.items()}
     client = {
-        **_object({key: {"context": context, **named}[key] for key in CLIENT_KEYS}),
+        **_object({key: {"context": context, "scopes": _tags("its scopes"), **named}[key] for key in CLIENT_KEYS}),
         "type": ["object", "null"],
     }
     return _object({"clients": _named(_CLIENT_NAME, client, "clients by name")})

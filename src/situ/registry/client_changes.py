@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
+from situ.deployment.tagging import check_tagged
 from situ.errors import Problem, nearest
 from situ.registry.objects import Key, body_of, client_of, key_of, revised, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
@@ -136,11 +137,15 @@ def _declare(
     said.pop(key, None)
     if there is None or there.body != body:  # else it was judged when it came
         loaded, problems = load_one(thing, deployment)
+        found = loaded.advertisements.get(thing.id) or loaded.subscriptions.get(thing.id)
+        if found is not None:
+            zone = deployment.settings.zone
+            problems = (*problems, *check_tagged(deployment.scopes, found, zone=zone))
         if problems:
             said[key] = problems
-        if any(problem.is_error for problem in problems):
+        if found is None or any(problem.is_error for problem in problems):
             return
-        body = body_of(loaded.advertisements.get(thing.id) or loaded.subscriptions[thing.id])
+        body = body_of(found)
     if there is not None and there.body == body:
         moves.pop(key, None)
     elif there is not None and there.origin != "client":

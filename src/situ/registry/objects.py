@@ -25,6 +25,7 @@ from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS
 from situ.sources.model import pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
+from situ.visibility.json_form import scopes_as_json
 
 Kind = Literal[
     "settings",
@@ -45,6 +46,7 @@ Kind = Literal[
     "suspended",
     "start",
     "context",
+    "scopes",
     "client",
     "advertisement",
     "subscription",
@@ -70,6 +72,7 @@ KINDS: tuple[Kind, ...] = (
     "suspended",
     "start",
     "context",
+    "scopes",
     "client",
     "advertisement",
     "subscription",
@@ -93,6 +96,9 @@ SUSPENDED = canonical(True)
 
 SETTINGS = "situ.yaml"
 """The name of the one object that all settings are."""
+
+SCOPES = "scopes.yaml"
+"""The name of the one object that all scopes are; there is none where there are no scopes."""
 
 
 class Key(NamedTuple):
@@ -188,6 +194,8 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
     found.update((Key("start", name), canonical(start.as_json())) for name, start in deployment.starts.items())
     for id, body in deployment.contexts.as_json().items():
         found[Key("context", id)] = canonical(body)
+    if scopes := scopes_as_json(deployment.scopes):
+        found[Key("scopes", SCOPES)] = canonical(scopes)
     return found
 
 
@@ -285,6 +293,7 @@ def content_of(bodies: Mapping[Key, str]) -> str:
         + (f',"ontology":{{{ontology}}}' if ontology else "")
         + (f',"policies":{_members(by_kind["policy"])}' if by_kind["policy"] else "")
         + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")
+        + (f',"scopes":{by_kind["scopes"][0][1]}' if by_kind["scopes"] else "")
         + f',"settings":{settings}'
         f',"sources":{_members(by_kind["source"])}'
         + (f',"starts":{_members(by_kind["start"])}' if by_kind["start"] else "")

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from situ.catalogue import DECLARES_OTHER, POLICY_STOPPED
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.tagging import check_tagged
 from situ.documents import Document, Reader
 from situ.errors import Problem, Problems, SituError
 from situ.expr.definitions import Function, Functions, functions_as_json, load_functions
@@ -46,6 +47,8 @@ from situ.subscription.load import load_clients
 from situ.subscription.model import ROOT
 from situ.types.load import load_types
 from situ.types.table import Types
+from situ.visibility.check_filters import check_filters
+from situ.visibility.filters import Filters
 
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
@@ -92,6 +95,13 @@ def revise(
     kept = _without(base, removed)
     loaded = _load_clients(added.clients, schema, kept.clients, problems)
     check_names({**schema.policies, **schema.stopped}, loaded.clients, problems, loaded.places)
+    declared: tuple[Advertisement | Subscription, ...] = (
+        *loaded.advertisements.values(),
+        *loaded.subscriptions.values(),
+    )
+    for each in declared:
+        zone = schema.settings.zone
+        problems.extend(check_tagged(schema.scopes, each, zone=zone, knows_all=True, written=loaded.tags))
     revised = with_clients(
         schema,
         {**kept.clients, **loaded.clients},
@@ -212,6 +222,9 @@ def _with_schema(
     parts = (types, functions.defined, sources)
     if touched["context"] or added.contexts or parts != (base.types, base.functions, base.sources):
         contexts = _contexts(base, touched["context"], added, parts, faults, problems)
+    if types is not base.types and not problems.errors:
+        filters = Filters(types, base.settings.expression_limits)
+        problems.extend(each for each in check_filters(base.scopes, filters) if each.is_error)
     schema = replace(
         base,
         types=types,

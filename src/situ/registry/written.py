@@ -15,7 +15,7 @@ from situ.deployment import Deployment
 from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, parse_yaml
 from situ.errors import Problem
 from situ.interpretation.declare import is_root
-from situ.registry.objects import ONTOLOGY, SETTINGS, Key, Kind, Object
+from situ.registry.objects import ONTOLOGY, SCOPES, SETTINGS, Key, Kind, Object
 from situ.situation.domain.load_ontology import ontology_as_file
 from situ.types.print import print_types
 from situ.types.table import Types
@@ -62,6 +62,9 @@ def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
         return
     if document.file == SETTINGS:
         yield Key("settings", SETTINGS), Written(document.file, root.source.text)
+        return
+    if document.file == SCOPES:
+        yield Key("scopes", SCOPES), Written(document.file, root.source.text)
         return
     context = root.get("context")
     if isinstance(context, Scalar):
@@ -145,7 +148,7 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         value = {"functions": {each.name: value}}
     elif each.kind == "source":
         value = {"pull": {each.name: value}}
-    elif each.kind not in ("settings", "context"):
+    elif each.kind not in ("settings", "scopes", "context"):
         client, _, name = each.name.partition("/")
         value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else value}}
     text: str = yaml.safe_dump(

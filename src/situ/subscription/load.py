@@ -24,6 +24,7 @@ from situ.expr.spelling import spell
 from situ.subscription.filters import check_filter
 from situ.subscription.model import NAME, ROOT, Advertisement, Client, Clients, Subscription
 from situ.subscription.wanted import Mediator
+from situ.tags import NO_TAGS, TagSet, WrittenTags, read_tags
 from situ.types.declare import is_nothing
 from situ.types.lookup import Suggestions
 from situ.types.model import ListOf, Struct, Type
@@ -31,9 +32,9 @@ from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
 from situ.types.undeclared import not_declared
 
-CLIENT_KEYS = ("context", "advertisements", "subscriptions")
-ADVERTISEMENT_KEYS = ("type",)
-SUBSCRIPTION_KEYS = ("types", "where", "durable", "context")
+CLIENT_KEYS = ("context", "scopes", "advertisements", "subscriptions")
+ADVERTISEMENT_KEYS = ("type", "where", "scopes")
+SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes")
 
 NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
 NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
@@ -73,6 +74,7 @@ def load_clients(
         advertisements=_sorted({each.id: each for each in loading.advertisements}),
         subscriptions=_sorted({each.id: each for each in loading.subscriptions}),
         places=MappingProxyType(loading.places),
+        tags=MappingProxyType(loading.tags),
     )
 
 
@@ -88,6 +90,7 @@ class _Loading:
     clients: dict[str, Client] = field(default_factory=dict)
     advertisements: list[Advertisement] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
+    tags: dict[str, WrittenTags] = field(default_factory=dict)
     visible: Types | None = None
     faults: Faults = NO_FAULTS
     _places: dict[str, Scalar] = field(default_factory=dict)
@@ -125,13 +128,18 @@ class _Loading:
         there = self.clients.get(client)
         own = self._enter(fields, there.context if there is not None else ROOT)
         if there is not None:
-            self.clients[client] = replace(there, context=own)
+            there = self.clients[client] = replace(there, context=own)
+        tags = self._tags(fields)
+        if there is not None and tags is not None:
+            self.clients[client] = replace(there, scopes=tags.tags)
+        elif there is not None and there.scopes != NO_TAGS:
+            tags = WrittenTags(tags=there.scopes, places={}, place=None)
         for key, below in _entries(fields, "advertisements"):
             self._name(key, "an advertisement")
-            self._advertisement(client, key.text, below)
+            self._advertisement(client, key, below, tags)
         for key, below in _entries(fields, "subscriptions"):
             self._name(key, "a subscription")
-            self._subscription(client, key.text, below, own)
+            self._subscription(client, key, below, own, tags)
 
     def _enter(self, fields: Fields, otherwise: str) -> str:
         """The context that is named here. Where it is not there, or nobody knows what it has, nothing is looked up."""
@@ -157,20 +165,40 @@ class _Loading:
         self.read.problems.add(BAD_NAME(key.location, name=shown, what=what, reason=reason, remedy=remedy))
         return False
 
-    def _advertisement(self, client: str, name: str, node: Node) -> None:
-        fields = self.read.fields(node, required=ADVERTISEMENT_KEYS)
-        written = fields.scalar("type") if fields is not None else None
+    def _tags(self, fields: Fields) -> WrittenTags | None:
+        node = fields.node("scopes")
+        return None if node is None or is_nothing(node) else read_tags(self.read, node)
+
+    def _tagged(self, id: str, key: Scalar, fields: Fields, default: WrittenTags | None) -> TagSet:
+        """Its own tags, else those of its client; where they stand is remembered."""
+        tags = self._tags(fields) or default or WrittenTags(tags=NO_TAGS, places={}, place=None)
+        self.tags[id] = tags if tags.place is not None else replace(tags, place=key.location)
+        return tags.tags
+
+    def _advertisement(self, client: str, key: Scalar, node: Node, tags: WrittenTags | None) -> None:
+        fields = self.read.fields(node, required=("type",), optional=("where", "scopes"))
+        if fields is None:
+            return
+        id = f"{client}/{key.text}"
+        written, where = fields.scalar("type"), fields.scalar("where")
+        tagged = self._tagged(id, key, fields, tags)
         if written is not None and written.text in RESERVED_EVENTS:
             self.read.problems.add(RESERVED_EVENT(written.location, type=written.text))
-        elif written is not None and self._event(written, "published") is not None:
-            self.advertisements.append(Advertisement(client=client, name=name, type=written.text))
+        elif written is not None and (event := self._event(written, "published")) is not None:
+            if where is not None and self.visible is not None:
+                types = self.visible
+                check_filter(id, where, event, types, self.functions, self.read.problems, self.limits, self.faults)
+            text = spell(where.text) if where is not None else ""
+            advertisement = Advertisement(client=client, name=key.text, type=written.text, where=text, scopes=tagged)
+            self.advertisements.append(advertisement)
 
-    def _subscription(self, client: str, name: str, node: Node, own: str) -> None:
-        fields = self.read.fields(node, required=("types",), optional=("where", "durable", "context"))
+    def _subscription(self, client: str, key: Scalar, node: Node, own: str, tags: WrittenTags | None) -> None:
+        fields = self.read.fields(node, required=("types",), optional=("where", "durable", "context", "scopes"))
         if fields is None:
             return
         context = self._enter(fields, own)
-        id = f"{client}/{name}"
+        id = f"{client}/{key.text}"
+        tagged = self._tagged(id, key, fields, tags)
         events = {event.name: event for event in self._events(fields)}
         where = fields.scalar("where")
         durable = fields.boolean("durable", False)
@@ -181,11 +209,12 @@ class _Loading:
         if events:
             subscription = Subscription(
                 client=client,
-                name=name,
+                name=key.text,
                 types=tuple(sorted(events)),
                 where=spell(where.text) if where is not None else "",
                 durable=durable,
                 context=context,
+                scopes=tagged,
             )
             self.subscriptions.append(subscription)
             self._check_delivered(subscription, fields)

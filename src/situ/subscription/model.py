@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.errors import Location
+from situ.tags import NO_TAGS, TagSet, WrittenTags
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
@@ -27,6 +28,8 @@ class Client:
 
     name: str
     context: str = ROOT
+    scopes: TagSet = NO_TAGS
+    """The tags of what it declares without saying any."""
 
     @property
     def client(self) -> str:
@@ -37,34 +40,43 @@ class Client:
         return self.name
 
     def as_json(self) -> dict[str, Any]:
-        return {} if self.context == ROOT else {"context": self.context}
+        context: dict[str, Any] = {} if self.context == ROOT else {"context": self.context}
+        return {**context, **_scopes_as_json(self.scopes)}
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any]) -> Client:
-        if not NAME.fullmatch(name) or value.keys() - {"context"}:
+        if not NAME.fullmatch(name) or value.keys() - {"context", "scopes"}:
             raise ValueError(f"{name!r} is no client of this release")
-        return cls(name=name, context=_text(value.get("context", ROOT)))
+        return cls(name=name, context=_text(value.get("context", ROOT)), scopes=_scopes(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertisement:
-    """A client's statement that it will publish events of a type, or of its subtypes."""
+    """A client's statement that it will publish events of a type, or of its subtypes, that ``where`` is true of.
+
+    Type and filter are in the terms of the client's context. An empty ``where`` is true of all. ``scopes`` says where
+    they are published.
+    """
 
     client: str
     name: str
     type: str
+    where: str = ""
+    scopes: TagSet = NO_TAGS
 
     @property
     def id(self) -> str:
         return f"{self.client}/{self.name}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"type": self.type}
+        where = {"where": self.where} if self.where else {}
+        return {"type": self.type, **where, **_scopes_as_json(self.scopes)}
 
     @classmethod
     def from_json(cls, id: str, value: Mapping[str, Any]) -> Advertisement:
         client, name = _parts(id)
-        return cls(client=client, name=name, type=_text(value["type"]))
+        where = _text(value.get("where", ""))
+        return cls(client=client, name=name, type=_text(value["type"]), where=where, scopes=_scopes(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +84,7 @@ class Subscription:
     """A client's statement of which events it wants: those of these types and their subtypes that ``where`` is true of.
 
     An empty ``where`` wants all of them. ``types`` are in the order of their names. Types and filter are in the terms
-    of ``context``, and so are the events that are delivered.
+    of ``context``, and so are the events that are delivered. ``scopes`` says where they are wanted from.
     """
 
     client: str
@@ -81,6 +93,7 @@ class Subscription:
     where: str = ""
     durable: bool = False
     context: str = ROOT
+    scopes: TagSet = NO_TAGS
 
     @property
     def id(self) -> str:
@@ -94,7 +107,7 @@ class Subscription:
             result["durable"] = True
         if self.context != ROOT:
             result["context"] = self.context
-        return result
+        return {**result, **_scopes_as_json(self.scopes)}
 
     @classmethod
     def from_json(cls, id: str, value: Mapping[str, Any]) -> Subscription:
@@ -109,6 +122,7 @@ class Subscription:
             where=_text(value.get("where", "")),
             durable=durable,
             context=_text(value.get("context", ROOT)),
+            scopes=_scopes(value),
         )
 
 
@@ -121,6 +135,17 @@ class Clients:
     subscriptions: Mapping[str, Subscription] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}), compare=False)
     """Where clients are declared, by name."""
+    tags: Mapping[str, WrittenTags] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """Where the tags stand that an advertisement or subscription says itself or has from its client, by its id."""
+
+
+def _scopes(value: Mapping[str, Any]) -> TagSet:
+    return TagSet.from_json(value["scopes"]) if "scopes" in value else NO_TAGS
+
+
+def _scopes_as_json(tags: TagSet) -> dict[str, Any]:
+    """Who says nothing of scopes is what it always was."""
+    return {} if tags == NO_TAGS else {"scopes": tags.as_json()}
 
 
 def _parts(id: str) -> tuple[str, str]:

@@ -19,8 +19,9 @@ from situ.catalogue import (
 )
 from situ.errors import Problem, nearest
 from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.syntax import Locate
+from situ.expr.syntax import Locate, locate_in
 from situ.visibility.filters import Filters
+from situ.visibility.graph import ScopeGraph
 
 _SELF_CONTAINED = "A filter says the same of an event at any time and place, and needs nothing but the event."
 _CLOCK = "The current time is another one for everybody who asks. `event.time` is the time of the event."
@@ -60,6 +61,16 @@ def check_filter(
     types, names = filters.blocked(text)
     if types:
         yield BLOCKED_TYPES(locate(0, len(text)), scope=scope, names=_listed(names), types=_listed(types))
+
+
+def check_filters(graph: ScopeGraph, filters: Filters) -> Iterator[Problem]:
+    """What is wrong with the filters of a graph under these types; places are in their texts."""
+    for dimension in graph.dimensions.values():
+        for name, scope in dimension.scopes.items():
+            sides = (scope.output, scope.input, *(side for _, link in scope.links for side in (link.up, link.down)))
+            for each in sides:
+                if each is not None:
+                    yield from check_filter(name, each.text, filters, locate_in(each.text, f"filter of {name}"))
 
 
 def _no_condition(scope: str, problem: Problem) -> Problem:

@@ -59,13 +59,6 @@ def administers(graph: ScopeGraph, by: Principal, dimension: str, scope: str | N
     return by.operator or may(graph, by.name, "admin", dimension, scope)
 
 
-def administers_some(graph: ScopeGraph, by: Principal, dimension: str) -> bool:
-    """Whether somebody administers anything there, and so may know what there is."""
-    return by.operator or any(
-        each.to == by.name and each.dimension == dimension and "admin" in each.may for each in graph.grants
-    )
-
-
 def no_right(by: Principal, what: str) -> Problem:
     return NO_RIGHT_TO_SCOPE(who=by.name, what=what)
 
