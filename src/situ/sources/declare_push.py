@@ -15,6 +15,7 @@ from situ.expr.faults import Faults
 from situ.sources.declare import read_duration
 from situ.sources.model import Push
 from situ.types.model import STRING, Attribute, Struct, plain, unit_below
+from situ.types.reserved import BINDINGS
 from situ.types.syntax import format_attribute
 from situ.types.table import Types
 from situ.units import NO_UNIT, Unit
@@ -67,8 +68,8 @@ class DeclaringPushes:
     def _event(self, key: Scalar, scalar: Scalar | None) -> Struct | None:
         if scalar is None:
             return None
-        found = self._types.types.get(scalar.text)
-        if isinstance(found, Struct) and scalar.text in self._types.events:
+        found = self._types.event(scalar.text)
+        if found is not None:
             return found
         if scalar.text not in self._faults.types:
             similar = nearest(scalar.text, self._types.events)
@@ -125,7 +126,10 @@ class DeclaringPushes:
 
 
 def attribute_at(struct: Struct, path: tuple[str, ...]) -> Attribute | tuple[Struct, str]:
-    """What is at a path below a struct, with its unit; or the struct that has no attribute for a step, and the step."""
+    """What is at a path below a struct, with its unit; or the struct that has no attribute for a step, and the step.
+
+    Below the bindings of a situation are aliases: any policy may have any, so none is unknown, and each may be missing.
+    """
     unit: Unit = NO_UNIT
     optional = False
     for place, step in enumerate(path):
@@ -137,5 +141,7 @@ def attribute_at(struct: Struct, path: tuple[str, ...]) -> Attribute | tuple[Str
         if place == len(path) - 1:
             return Attribute(name=step, type=attribute.type, unit=unit, optional=optional)
         below = plain(attribute.type)
+        if below == BINDINGS and place == len(path) - 2:
+            return Attribute(name=path[-1], type=STRING, optional=True)
         struct = below if isinstance(below, Struct) else Struct(format_attribute(attribute), ())
     raise ValueError("an empty path leads nowhere")

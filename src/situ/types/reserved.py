@@ -53,6 +53,8 @@ BINDING = Struct(
 )
 """Which instance of a concept an alias of a policy stands for."""
 
+BINDINGS = ListOf(BINDING)
+
 CAUSE_VALUE = Struct(
     "situ.cause.value",
     (
@@ -87,7 +89,7 @@ SITUATION = Struct(
         Attribute(name="reason", type=STRING, optional=True),
         Attribute(name="detection", type=STRING, optional=True),
         Attribute(name="text", type=STRING),
-        Attribute(name="bindings", type=ListOf(BINDING)),
+        Attribute(name="bindings", type=BINDINGS),
         Attribute(name="causes", type=ListOf(CAUSE)),
     ),
 )
@@ -132,7 +134,7 @@ ACTION = Struct(
         Attribute(name="number", type=LONG),
         Attribute(name="place", type=LONG),
         Attribute(name="digest", type=STRING),
-        Attribute(name="bindings", type=ListOf(BINDING)),
+        Attribute(name="bindings", type=BINDINGS),
         Attribute(name="attributes", type=STRING),
     ),
 )

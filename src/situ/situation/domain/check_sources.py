@@ -25,7 +25,7 @@ from situ.situation.domain.concepts import IDENTITY
 from situ.situation.domain.ontology import Concept, End, Ontology
 from situ.sources.declare_push import attribute_at
 from situ.sources.model import Push, Source
-from situ.types.model import Attribute, Struct, fits
+from situ.types.model import Attribute, fits
 from situ.types.syntax import format_attribute
 from situ.types.table import Types
 
@@ -122,8 +122,8 @@ def _check_push(push: Push, ontology: Ontology, types: Types) -> Iterator[Proble
     if push.attribute == IDENTITY:
         yield IDENTITY_FED(push.location, push=push.name, concept=push.concept)
         return
-    event = types.types.get(push.event)
-    found = attribute_at(event, push.value) if isinstance(event, Struct) else None
+    event = types.event(push.event)
+    found = attribute_at(event, push.value) if event is not None else None
     if isinstance(found, Attribute) and not _is(found, attribute):
         yield PUSH_UNFIT(
             push.location,

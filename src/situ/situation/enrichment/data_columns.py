@@ -38,12 +38,22 @@ _NULL = msgspec.Raw(b"null")
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 
+class _Binding(msgspec.Struct, gc=False):
+    alias: str
+    id: str
+
+
 class DataColumns:
     """Reads these paths of data, each of this type. A struct of which only parts are wanted is read as those."""
 
-    def __init__(self, wanted: Mapping[Path, Type], present: Iterable[Path] = ()) -> None:
-        """``present``: paths of which it is asked only whether something is there."""
+    def __init__(self, wanted: Mapping[Path, Type], present: Iterable[Path] = (), bound: Iterable[Path] = ()) -> None:
+        """``present``: paths of which it is asked only whether something is there.
+
+        ``bound``: those that lead to the bindings of a situation; below is not an attribute, but an alias.
+        """
         self._root = _Place()
+        for path in bound:
+            self._root.at(path).bound = True
         whole = [path for path, type in wanted.items() if is_json(type)]
         parts: dict[Path, tuple[dict[Path, Type], list[Path]]] = {}
         for path, type in wanted.items():
@@ -106,6 +116,7 @@ class _Place:
 
     def __init__(self) -> None:
         self.type: Type | None = None
+        self.bound = False
         self._below: dict[str, _Place] = {}
 
     def at(self, path: Path) -> _Place:
@@ -120,6 +131,8 @@ class _Place:
             return _SHAPES[self.type]
         if self.type is not None or not self._below:
             return msgspec.Raw
+        if self.bound:
+            return list[_Binding]
         # Attributes may have any name, also one that Python reserves: fields are numbered and renamed.
         fields: list[tuple[str, Any, Any]] = []
         for number, place in enumerate(self._below.values()):
@@ -139,6 +152,11 @@ class _Place:
             into.present[path] = _there(texts)
             if self.type is not None:
                 into.columns[path] = pa.array(texts, pa.binary()).cast(pa.string())
+        elif self.bound:
+            into.present[path] = _there(found)
+            identities = [{one.alias: one.id for one in each or ()} for each in found]
+            for name, place in self._below.items():
+                place.take([each.get(name) for each in identities], (*path, name), into)
         else:
             into.present[path] = _there(found)
             for number, (name, place) in enumerate(self._below.items()):

@@ -5,7 +5,7 @@ Where events come few at a time, and where the reference looks at them; many are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -43,7 +43,7 @@ def observe(events: Iterable[Event], pushes: Mapping[str, Push], types: Types) -
         for name, push in pushes.items():
             if event.type not in heard[name]:
                 continue
-            identity, value = below(event.data, push.id), below(event.data, push.value)
+            identity, value = _said(event.data, push.id), _said(event.data, push.value)
             if identity is not None and value is not None:
                 yield Observation(
                     push=name,
@@ -54,6 +54,14 @@ def observe(events: Iterable[Event], pushes: Mapping[str, Push], types: Types) -
                     time=event.time,
                     cause=Cause(event.source, event.id),
                 )
+
+
+def _said(data: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """What is at a path; among the bindings of a situation it is the identity behind an alias."""
+    listed = below(data, path[:-1]) if len(path) > 1 else None
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return next((each["id"] for each in listed if each["alias"] == path[-1]), None)
+    return below(data, path)
 
 
 def _names(types: Types, event: str) -> frozenset[str]:

@@ -25,6 +25,7 @@ from situ.situation.meaning.watermark import Seen, merged, seen_of
 from situ.situation.policies.leaves import Scalar
 from situ.sources.model import Push
 from situ.types.model import STRING, Type
+from situ.types.reserved import BINDINGS
 from situ.types.table import Types
 
 CHUNK = 8192
@@ -207,7 +208,11 @@ class _Group:
         wanted: dict[Path, Type] = {}
         for told in self.told:
             wanted |= told.wanted
-        self.columns = DataColumns(wanted, [told.push.value for told in self.told])
+        bound = [each.name for each in declared.attributes if each.type == BINDINGS] if declared is not None else ()
+        present = [told.push.value for told in self.told]
+        self.columns = DataColumns(
+            wanted, present, [(name,) for name in bound if any(path[0] == name for path in wanted)]
+        )
 
 
 class _Told:
