@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from situ.tags import ANY, TagSet
 from situ.visibility.bits import NO_NUMBERS
@@ -145,6 +145,42 @@ def make_dimension(name: str, dice: random.Random, most_scopes: int = 10) -> Dim
             ),
         )
     return Dimension(name=name, closed=dice.random() < 0.4, scopes=scopes)
+
+
+def changed(dice: random.Random, graph: ScopeGraph) -> ScopeGraph:
+    """One thing is another now: an edge, a filter, a scope, a mode, a whole dimension."""
+    name = dice.choice(list(graph.dimensions))
+    dimension = graph.dimensions[name]
+    scopes = dict(dimension.scopes)
+    scope = scopes[dice.choice(list(scopes))]
+    match dice.randrange(8):
+        case 0 | 1:  # another edge, never into itself
+            free = [each for each in scopes if each not in dimension.below(scope.name)]
+            kept = [each for each in scope.containers if dice.random() < 0.5]
+            containers = tuple(sorted({*kept, *dice.sample(free, min(len(free), 1))}))
+            scopes[scope.name] = replace(scope, containers=containers, links=())
+        case 2 | 3:
+            scopes[scope.name] = replace(scope, output=make_filter(dice, 0.7))
+        case 4:
+            scopes[scope.name] = replace(scope, input=make_filter(dice, 0.7))
+        case 5:
+            gone = [each for each in scopes if not dimension.members(each)]
+            if len(scopes) > 1:
+                del scopes[dice.choice(gone)]
+        case 6:
+            new = f"{name}n{dice.randrange(1000)}"
+            scopes[new] = Scope(name=new, containers=(scope.name,), output=make_filter(dice, 0.7))
+        case _:
+            if dice.random() < 0.5:
+                return graph_of(
+                    *(each for each in graph.dimensions.values() if each is not dimension),
+                    replace(dimension, closed=not dimension.closed),
+                )
+            return graph_of(*graph.dimensions.values(), make_dimension(f"x{dice.randrange(1000)}", dice, 4))
+    return graph_of(
+        *(each for each in graph.dimensions.values() if each is not dimension),
+        Dimension(name=name, closed=dimension.closed, scopes=scopes),
+    )
 
 
 def make_filter(dice: random.Random, density: float) -> Filter | None:

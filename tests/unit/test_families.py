@@ -20,6 +20,7 @@ from situ.visibility.bits import (
     numbers_in,
     to_words,
 )
+from situ.visibility.check_plan import large_families
 from situ.visibility.compile import compile_visibility, number_filters
 from situ.visibility.families import ALWAYS, NEVER, Family, Nested, Sets, minimal, product, suppose, through, union
 from situ.visibility.graph import Dimension, Filter, Scope
@@ -151,6 +152,9 @@ def test_serial_diamonds_do_not_explode_and_are_named() -> None:
     (ad,), (far, near) = plan.ads, plan.subs
     assert list(plan.too_large()) == [(ad, far)]
     assert plan.pair(ad, near) is ALWAYS_PAIR
+    (warning,) = large_families(plan)
+    assert warning.code.code == "V109"
+    assert "From `k0` to `k3333` in the dimension `d`" in warning.message
     pair = plan.pair(ad, far)
     numbers = plan.numbers
     left = bits_of(number for text, number in numbers.given.items() if text.endswith("'l'"))

@@ -80,7 +80,7 @@ class _Rows:
         self._dimensions = dimensions
         self._subscribed = subscribed
         self._sub_tags = {name: [each.tag(name) for each in subscribed] for name in dimensions}
-        self._strange = [_is_strange(each, dimensions) for each in subscribed]
+        self._strange = [is_strange(each, dimensions) for each in subscribed]
         self._columns: dict[tuple[str, str | None], list[Family]] = {}
         self._pairs: dict[tuple[int, ...], Pair] = {}
         self._before = before if before is not None and _same_table(before.dimensions, dimensions) else None
@@ -88,7 +88,7 @@ class _Rows:
         self._in_place = self._before is not None and list(self._before.subs) == subscribed
 
     def row(self, advertised: TagSet) -> tuple[Pair, ...]:
-        if _is_strange(advertised, self._dimensions):
+        if is_strange(advertised, self._dimensions):
             return (NEVER_PAIR,) * len(self._subscribed)
         old = self._old_row(advertised)
         if old is None:
@@ -152,10 +152,12 @@ class _Rows:
         return [old[places[each]] if each in places else NEVER_PAIR for each in self._subscribed]
 
 
-def _is_strange(tags: TagSet, dimensions: Mapping[str, DimensionPlan]) -> bool:
+def is_strange(tags: TagSet, dimensions: Mapping[str, DimensionPlan], released: frozenset[str] = frozenset()) -> bool:
     """Whether it names a scope that is not there: it sees nothing, and nobody sees it."""
     return any(
-        tag != ANY and (name not in dimensions or tag not in dimensions[name].crossings) for name, tag in tags.named
+        tag != ANY and (name not in dimensions or tag not in dimensions[name].crossings)
+        for name, tag in tags.named
+        if name not in released
     )
 
 
