@@ -25,12 +25,13 @@ from tests.situations import Case, batches
 
 
 def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detection]:
-    """What the buckets of a case find; workers forget what they have in hand now and then."""
+    """What the buckets of a case find; they go from worker to worker and back, and workers are replaced."""
     dice = random.Random(case.seed)
     detecting = Detecting([case.policy], case.ontology, pushes(case), {}, Types(types={}), Defaults())
     knowledge = Knowledge(case.ontology)
     knowledge.take(case.instances)
     begin, found = Offset(), list[Detection]()
+    hands: list[dict[tuple[str, int], detect._InHand]] = [{}, {}]
     for number, batch in enumerate(batches(case, dice), 1):
         end = Offset(seq=number, version=1, clock=number)
         rows = detecting.enrichment.run(observed(batch.observations, detecting.enrichment), knowledge).rows
@@ -44,8 +45,9 @@ def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detecti
             buckets=buckets,
         )
         for bucket, part in enumerate(detecting.parts(rows, buckets)):
-            if dice.random() < 0.4:
-                detect._in_hand.clear()  # another process has this bucket now
+            detect._in_hand = dice.choice(hands)  # the process that has this bucket now
+            if dice.random() < 0.1:
+                detect._in_hand.clear()  # a new one
             blobs = [to_blob(part)] if part else []
             for _ in range(1 if dice.random() < 0.8 else 2):  # a batch may be repeated
                 answer = work(share, detecting, lambda: detecting, case.instances, bucket, blobs)

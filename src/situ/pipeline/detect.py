@@ -110,7 +110,8 @@ def work(
     begin = name_of(share.begin)
     hand = _in_hand.pop((str(share.checkpoint), bucket), None)
     if hand is None or hand.at != begin:
-        hand = _recalled(begin, former() if share.begin.version else detecting, instances, bucket, share.buckets, store)
+        policies = former() if share.begin.version else detecting
+        hand = _recalled(begin, policies, instances, bucket, share.buckets, store, hand)
     kept = {name: state for name, state in hand.states.items() if name in share.kept}
     found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
     steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
@@ -133,17 +134,34 @@ def detections_in(policy: str, found: Iterable[Found]) -> list[Detection]:
 
 
 def _recalled(
-    begin: str, detecting: Detecting, instances: Instances, bucket: int, buckets: int, store: StateStore
+    begin: str,
+    detecting: Detecting,
+    instances: Instances,
+    bucket: int,
+    buckets: int,
+    store: StateStore,
+    before: _InHand | None,
 ) -> _InHand:
-    """What was remembered where a batch begins, worked out from what is stored, by those who were at work then."""
-    stored, steps = store.load(begin)
+    """What was remembered where a batch begins, worked out from what is stored, by those who were at work then.
+
+    Spark gives a bucket to another worker now and then, and back: what this one had ``before`` is a few steps behind.
+    """
+    stored, steps = store.load(begin, before.at if before is not None else None)
+    if stored is not None:
+        before = _InHand(begin, _loaded(detecting, stored, bucket, buckets))
+    assert before is not None
+    states, size = before.states, before.size
+    for step in steps:
+        _, states = _step(detecting, states, step.blobs, step.watermarks, instances, bucket, buckets)
+        size += sum(map(len, step.blobs))
+    return _InHand(begin, states, before.steps + len(steps), size)
+
+
+def _loaded(detecting: Detecting, stored: Mapping[str, bytes], bucket: int, buckets: int) -> dict[str, State]:
     loaded = {
         name: detecting.kernel(name, bucket, buckets).load(stored[name]) for name in detecting.watches if name in stored
     }
-    states: Mapping[str, State] = {name: state for name, state in loaded.items() if state is not None}
-    for step in steps:
-        _, states = _step(detecting, states, step.blobs, step.watermarks, instances, bucket, buckets)
-    return _InHand(begin, states, len(steps), sum(len(blob) for step in steps for blob in step.blobs))
+    return {name: state for name, state in loaded.items() if state is not None}
 
 
 def _step(

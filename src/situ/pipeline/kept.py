@@ -81,10 +81,15 @@ class StateStore:
     def __init__(self, checkpoint: Path, bucket: int) -> None:
         self._folder = checkpoint / "states" / str(bucket)
 
-    def load(self, at: str) -> tuple[Mapping[str, bytes], list[Taken]]:
-        """What the kernels remembered, by policy, at or before a batch, and the steps that were taken since then."""
+    def load(self, at: str, since: str | None = None) -> tuple[Mapping[str, bytes] | None, list[Taken]]:
+        """What the kernels remembered, by policy, at or before a batch, and the steps that were taken since then.
+
+        None, and the steps since then, if no more was written down than these ``since`` a batch that is given.
+        """
         steps: list[Taken] = []
         while not (whole := self._folder / f"{at}.{_WHOLE}").exists():
+            if at == since:
+                return None, steps[::-1]
             file = self._folder / f"{at}.{_STEP}"
             if not file.exists():
                 return {}, steps[::-1]
