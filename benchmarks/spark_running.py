@@ -89,7 +89,7 @@ def _memory_variants(bench: Bench) -> list[Variant]:
                 client.end()
         curves[HEAP] = _heap(collections.read_text(), at, seconds)
         steady = {name: [each for each in points if each[0] > _WARM * seconds / 60] for name, points in curves.items()}
-        growth = {f"{name}, MB/min": _slope(points) for name, points in steady.items()}
+        growth = {f"{name}, MB/min": slope(points) for name, points in steady.items()}
         sizes = {f"{name}, MB": points[-1][1] if points else 0.0 for name, points in steady.items()}
         total = sum(size for name, size in sizes.items() if not name.startswith(HEAP))
         return Taken(value=total, figures={**sizes, **growth}, curves=curves)
@@ -111,7 +111,7 @@ def _heap(log: str, began: float, seconds: float) -> list[tuple[float, float]]:
     return [(at / 60, left) for at, left in found if 0 <= at <= seconds]
 
 
-def _slope(points: list[tuple[float, float]]) -> float:
+def slope(points: list[tuple[float, float]]) -> float:
     """Of the line that fits these points best."""
     if not points:
         return 0.0

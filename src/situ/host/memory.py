@@ -26,7 +26,7 @@ def _sizes() -> Iterator[tuple[str, int]]:
     yield HOST, me.memory_info().rss
     for child in me.children(recursive=True):
         try:
-            kind = _kind(child.name())
+            kind = kind_of(child.name())
             yield kind, _share(child) if kind == WORKERS else child.memory_info().rss
         except psutil.Error:
             continue  # it has ended meanwhile
@@ -40,7 +40,8 @@ def _share(process: psutil.Process) -> int:
     return int(getattr(full, "pss", 0) or full.rss)
 
 
-def _kind(name: str) -> str:
+def kind_of(name: str) -> str:
+    """Of a process of this name that a run started."""
     if name.startswith("nats-server"):
         return BUS
     if name.startswith("java"):
