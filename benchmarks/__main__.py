@@ -20,6 +20,7 @@ from benchmarks import (
     scale,
     simulator,
     situation_enrichment,
+    situation_esper,
     situation_kernel,
     situation_latency,
     situation_operator,
@@ -48,6 +49,7 @@ SCENARIOS: list[Scenario] = [
     *situation_latency.SCENARIOS,
     *situation_operator.SCENARIOS,
     *situation_spark.SCENARIOS,
+    *situation_esper.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
