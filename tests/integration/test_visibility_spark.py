@@ -1,0 +1,101 @@
+"""Spark as a judge of visibility: the native expression says what the three rules say, many cases in one query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from situ.visibility import families
+from situ.visibility.bits import to_words
+from situ.visibility.compile import compile_visibility
+from situ.visibility.plan import VisibilityPlan
+from situ.visibility.reference import visible
+from situ.visibility.stamping import Stamping
+from tests.scopes import FILTERS, World, worlds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FAR = 70
+"""Filter numbers begin here in every other world, so that bits need more than one word."""
+
+
+def judge(spark: SparkSession, cases: int, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cases of some worlds in one query: every third world nested, every second with numbers beyond one word."""
+    from pyspark.sql import functions as sf
+
+    from situ.pipeline.visibility import PAIRS, pair_rows, visible_candidates
+
+    pairs: list[dict[str, Any]] = []
+    candidates: list[dict[str, Any]] = []
+    expected: set[int] = set()
+    for world in worlds(cases, start=start):
+        plan = plan_of(world, monkeypatch)
+        pairs += [{"world": world.seed, **row} for row in pair_rows(plan)]
+        stamps = Stamping(FILTERS, plan.numbers, plan.stamped)
+        for ad, sub, event in world.cases:
+            row = {
+                "n": len(candidates),
+                "world": world.seed,
+                "advertised": plan.ads[ad],
+                "subscribed": plan.subs[sub],
+                "bits": list(to_words(stamps.bits(event))),
+            }
+            if visible(world.graph, event, ad, sub):
+                expected.add(len(candidates))
+            candidates.append(row)
+    world_key = pa.field("world", pa.int64())
+    pair_table = pa.Table.from_pylist(pairs, schema=pa.schema([world_key, *PAIRS]))
+    rows = pa.schema(
+        [
+            ("n", pa.int64()), world_key, ("advertised", pa.int32()), ("subscribed", pa.int32()),
+            ("bits", pa.list_(pa.int64())),
+        ]
+    )  # fmt: skip
+    found = visible_candidates(
+        spark.createDataFrame(pa.Table.from_pylist(candidates, schema=rows)).coalesce(1),
+        sf.broadcast(spark.createDataFrame(pair_table)),
+        ["world"],
+    )
+    assert {row["n"] for row in found.select("n").toArrow().to_pylist()} == expected
+    assert len(candidates) >= cases
+    assert 0.15 < len(expected) / len(candidates) < 0.85
+
+
+def plan_of(world: World, monkeypatch: pytest.MonkeyPatch) -> VisibilityPlan:
+    numbers = world.plan.numbers
+    if world.seed % 2:
+        numbers = type(numbers)(given={text: number + FAR for text, number in numbers.given.items()})
+    with monkeypatch.context() as patch:
+        if world.seed % 3 == 0:
+            patch.setattr(families, "MOST_SETS", 1)
+        return compile_visibility(world.graph, world.ads, world.subs, numbers)
+
+
+def test_spark_says_what_the_rules_say(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge(spark, 600, 0, monkeypatch)
+
+
+@pytest.mark.soak
+def test_spark_says_what_the_rules_say_at_length(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in range(10):
+        judge(spark, 2_000, 100_000 * (part + 1), monkeypatch)
+
+
+def test_the_pairs_of_a_plan_as_a_frame(spark: SparkSession) -> None:
+    from situ.pipeline.visibility import pairs_frame, visible_candidates
+
+    world = next(iter(worlds(25, start=12)))
+    pairs = pairs_frame(spark, world.plan)
+    kept = [pair for _, _, pair in world.plan.pairs() if pair.verdict.value != "never"]
+    assert pairs.count() == len(kept)
+    stamps = Stamping(FILTERS, world.plan.numbers, world.plan.stamped)
+    rows = [
+        (world.plan.ads[ad], world.plan.subs[sub], list(to_words(stamps.bits(event), least=1)))
+        for ad, sub, event in world.cases
+    ]
+    frame = spark.createDataFrame(rows, "advertised int, subscribed int, bits array<bigint>")
+    seen = sum(visible(world.graph, event, ad, sub) for ad, sub, event in world.cases)
+    assert visible_candidates(frame, pairs).count() == seen
