@@ -26,6 +26,7 @@ from benchmarks import (
     situation_operator,
     situation_spark,
     spark_running,
+    visibility,
 )
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
@@ -48,6 +49,7 @@ SCENARIOS: list[Scenario] = [
     *situation_kernel.SCENARIOS,
     *situation_latency.SCENARIOS,
     *situation_operator.SCENARIOS,
+    *visibility.SCENARIOS,
     *situation_spark.SCENARIOS,
     *situation_esper.SCENARIOS,
 ]
