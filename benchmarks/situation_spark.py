@@ -96,6 +96,5 @@ SCENARIOS = [
         variants=_variants,
         judge=_judge,
         repetitions=3,
-        warm=False,
     ),
 ]
