@@ -36,6 +36,7 @@ from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
 from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised, versions_of
+from situ.registry.principals import Principals
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
@@ -101,6 +102,11 @@ class Registry:
     def place(self) -> str:
         """Where it is, for people."""
         return self._database.place
+
+    @property
+    def principals(self) -> Principals:
+        """Who is let in with keys of their own."""
+        return Principals(self._database, self._clock)
 
     # ── what there is ──
 
