@@ -40,7 +40,7 @@ from tests.soak.recording import Recording, record
 
 POLICY = "unaccompanied-guest"
 MARGIN, DRIFT = 8.0, 3.0
-"""Seconds that detection may be behind what is sent, and by how much more a minute: who keeps up falls back no further."""
+"""Seconds that detection may be behind what is sent, and by how much more a minute: who keeps up does not fall back."""
 LATENESS = 2.0
 WARM = 0.3
 """The share of a run in which memory may grow: heaps and caches fill."""
