@@ -118,7 +118,7 @@ class Filters:
 
     def _checked(self, text: str, locate: Locate) -> tuple[Meaning, ...]:
         """Groups that have most of what is mentioned come first: what they mean is known of those that have less."""
-        mentioned = sorted(self._having.keys() & set(_WORD.findall(text)))
+        mentioned = sorted(set(_WORD.findall(text)))
         groups = sorted(self._groups(mentioned).items(), key=lambda group: len(group[0][1]))
         right: list[Meaning] = []
         wrong: list[Meaning] = []
