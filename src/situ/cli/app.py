@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from situ import __version__
-from situ.cli import actions, client, dead_letters, explain, types
+from situ.cli import actions, client, dead_letters, explain, scopes, types
 from situ.cli.apply import apply
 from situ.cli.change import add, alter, remove, resume, suspend
 from situ.cli.check import check
@@ -91,6 +91,7 @@ app.command()(suspend)
 app.command()(resume)
 app.add_typer(client.app)
 app.add_typer(types.app)
+app.add_typer(scopes.app)
 app.add_typer(explain.app)
 app.command()(schemas)
 
