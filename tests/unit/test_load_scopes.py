@@ -21,6 +21,7 @@ from situ.visibility.load_scopes import load_scopes
 from situ.visibility.rights import Tagging, check_tags, may
 from tests.project_files import write
 from tests.types_files import types_of
+from tests.unit.test_project_situations import FILES as SITUATIONS
 
 EVENTS = """
 events:
@@ -417,3 +418,54 @@ def test_ten_thousand_scopes_with_serial_diamonds() -> None:
     assert time.process_time() - before < 60
     closing = text.replace("t0: {}", "t0: {in: [t3333]}")
     assert {each.code.code for each in load(closing)[1]} == {"V004"}
+
+
+# ── once all is compiled ──
+
+
+def test_many_ways_between_two_tags_are_named(tmp_path: Path) -> None:
+    lines = ["dimensions:", "  d:", "    scopes:", "      t0: {}"]
+    for number in range(8):
+        top, bottom = f"t{number}", f"t{number + 1}"
+        lines.append(f"      l{number}: {{in: [{top}], output: 'type IS Alarm AND severity > {number}'}}")
+        lines.append(f"      r{number}: {{in: [{top}], output: 'type IS Alarm AND severity < {number}'}}")
+        lines.append(f"      {bottom}: {{in: [l{number}, r{number}]}}")
+    lines.append("clients: {a: {d: [t8]}, b: {d: [t0]}}")
+    clients = (
+        "clients: {a: {advertisements: {x: {type: Alarm, scopes: {d: t8}}}},\n"
+        "  b: {subscriptions: {y: {types: [Alarm], scopes: {d: t0}}}}}"
+    )
+    found = checked(tmp_path, clients, "\n".join(lines))
+    assert [each.code.code for each in found.problems] == ["V109"]
+    assert "From `t8` to `t0`" in found.problems[0].message
+
+
+def test_situations_that_reach_nobody(tmp_path: Path) -> None:
+    files = {
+        **{name: text for name, text in SITUATIONS.items() if not name.startswith(("policies/", "clients/"))},
+        "policies/watch.dpl": "concepts\n  person A\n  room R\nconditions\n  A is inside R\nactions\n  raise alarm\n",
+        "clients/all.yaml": (
+            "clients: {desk: {subscriptions: {told: {types: [situ.situation], scopes: {tenant: x}}}},\n"
+            "  reader: {advertisements: {seen: {type: Sighting, scopes: {tenant: y}}}}}"
+        ),
+    }
+    scopes = (
+        "dimensions: {tenant: {scopes: {x: {}, y: {}}}}\n"
+        "clients: {desk: {tenant: [x]}, reader: {tenant: [y]}, watch: {tenant: [x, y]}}\n"
+        "policies:\n  watch: {reads: {tenant: y}, publishes: {tenant: x}}\n"
+    )
+    released = (
+        scopes
+        + "grants: [{to: boss, dimension: tenant, may: [admin]}]\n"
+        + ("releases: [{policy: watch, dimensions: [tenant], by: boss}]\n")
+    )
+
+    def codes(scopes: str) -> list[str]:
+        write(tmp_path, {**files, "scopes.yaml": scopes})
+        found = check_folder(tmp_path, {}).problems
+        return [f"{each.location} {each.code.code}" for each in found if each.code.code.startswith("V")]
+
+    assert codes(scopes) == ["scopes.yaml:4:3 V110"]
+    assert codes(scopes.replace("y: {}", "y: {in: [x]}")) == []
+    assert codes(released) == []
+    assert codes(released.replace("publishes: {tenant: x}", "publishes: {tenant: y}")) == ["scopes.yaml:4:3 V110"]
