@@ -17,7 +17,7 @@ _WHEEL = f"apache_flink_libraries-{_VERSION}-py2.py3-none-any.whl"
 _DIGEST = "38ece876553286b3a285cf344c2d2038f8a7ca10da5df54d5107250386d64151"
 _OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
 SITU, FLINK, FLINK_FILES = "Situ on Spark, from files", "Flink SQL, from memory", "Flink SQL, from files"
-SIMPLE = "Flink SQL, one interval outer join, from memory"
+SIMPLE = "Flink SQL, one interval outer join with other answers, from memory"
 TASKS = 2
 
 
@@ -58,10 +58,12 @@ def _variants(bench: Bench) -> list[Variant]:
 
 
 def _judge(medians: dict[str, float]) -> list[Verdict]:
+    """The goal is on the same answers; how much others are worth has none."""
     found = []
     for theirs in (FLINK_FILES, FLINK, SIMPLE):
         ratio = medians[SITU] / medians[theirs]
-        found.append(Verdict(what=f"Situ on Spark over {theirs}", value=ratio, goal="≥ 1.5×", met=ratio >= 1.5))
+        goal, met = ("", None) if theirs is SIMPLE else ("≥ 1.5×", ratio >= 1.5)
+        found.append(Verdict(what=f"Situ on Spark over {theirs}", value=ratio, goal=goal, met=met))
     return found
 
 
