@@ -46,6 +46,7 @@ _STARTS_RUNS = ("faults/", "e2e/test_cli_run.py", "e2e/test_cli_actions.py", "e2
 _FIRST = {"spark": 0, "runs": 1}
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests; put the longest first."""
     for item in items:
