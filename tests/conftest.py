@@ -8,9 +8,11 @@ that there are not many; any other file is in one, for what its tests share.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ("tests.golden_files",)
+ROOT = Path(__file__).parents[1]
 
 # The same examples in every run, so that a failure is a change and not a draw of luck; `soak` looks for new ones.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
@@ -41,23 +44,39 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-# What starts engines in processes of their own, one after the other.
-_STARTS_RUNS = ("faults/", "e2e/test_cli_run.py", "e2e/test_cli_actions.py", "e2e/test_cli_show.py", "e2e/test_docs.py")
-_FIRST = {"spark": 0, "runs": 1}
-
-
-@pytest.hookimpl(tryfirst=True)  # before groups are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests; put the longest first."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: _FIRST.get(_group(item), len(_FIRST)))
+    order = {name: number for number, name in enumerate(dict.fromkeys(map(_path, items)))}
+    items.sort(key=lambda item: (_FIRST.get(group_of(_path(item)), len(_FIRST)), order[_path(item)]))
 
 
-def _group(item: pytest.Item) -> str:
-    if item.get_closest_marker("spark"):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal tests out by groups."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.partition("::")[0])
+
+    return ByGroup(config, log)
+
+
+# What starts engines in processes of their own, one after the other.
+_STARTS_RUNS = ("tests/faults/", "tests/e2e/test_cli_run", "tests/e2e/test_cli_actions", "tests/e2e/test_cli_show")
+_FIRST = {"spark": 0, "runs": 1}
+
+
+def _path(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+@cache
+def group_of(path: str) -> str:
+    """The tests of one group are in one process, in their order."""
+    if re.search(r"\bspark: SparkSession", (ROOT / path).read_text(encoding="utf-8")):
         return "spark"
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
     return "runs" if path.startswith(_STARTS_RUNS) else path
