@@ -53,6 +53,8 @@ _EXITS = {
     "N": Exit.FAILED,
     "P120": Exit.REFUSED,
     "P127": Exit.REFUSED,
+    "V014": Exit.REFUSED,
+    "V019": Exit.REFUSED,
     "R001": Exit.UNREACHABLE,
 }
 
