@@ -92,16 +92,15 @@ def _restart(at: Deployed) -> None:
 async def _publish_through(at: Deployed, fill: Fill, elsewhere: Path) -> None:
     """Publish before the disk is full, while it is, and after."""
     address = at.address
-    token = address.token()
-    server = address.servers[0].replace("//", f"//{token}@")
+    known = {"servers": list(address.servers), "credentials": address.token_file}
     # Clients are on a disk of their own.
     home = elsewhere / "clients"
     home.mkdir()
     (home / "situ.yaml").write_text("version: 1\nname: clients\n")
     got: list[int] = []
     async with (
-        situ.connect(home, client="desk", servers=[server]) as desk,
-        situ.connect(home, client="pump", servers=[server], queue_timeout=PATIENCE) as pump,
+        situ.connect(home, client="desk", **known) as desk,
+        situ.connect(home, client="pump", **known, queue_timeout=PATIENCE) as pump,
     ):
         await desk.add_listener("Reading", lambda event: got.append(event.data.number), durable="all")
         for number in range(100):
