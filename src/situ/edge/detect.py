@@ -43,6 +43,7 @@ from situ.sources.table import Table
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
+_END_WITHIN = 5.0
 _PAUSE = 0.002
 """Seconds for which what comes is gathered at most while steps follow each other closely."""
 _FEW, _BRIEF = 256, 0.001
@@ -72,6 +73,8 @@ class EdgeDetection:
         self._remembered = Remembered(folder / ".situ" / "edge" / "detect" if folder is not None else None)
         self._queue: deque[_Taken] = deque()
         self._woken = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        """Steps, and keeping what is remembered between them."""
         self._plan: Plan | None = None
         self._knowledge: Knowledge | None = None
         self._progress = Progress()
@@ -186,9 +189,14 @@ class EdgeDetection:
         return found
 
     async def close(self) -> None:
-        """Keep what is remembered for the next process."""
-        if self._plan is not None:
-            await asyncio.to_thread(self._save)
+        """Keep what is remembered for the next process, when the step under way is done.
+
+        If that does not end, what it has done is in the journal.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_WITHIN), self._one_at_a_time:
+                if self._plan is not None:
+                    await asyncio.to_thread(self._save)
         self._remembered.close()
 
     # ── taking and stepping ──
@@ -217,9 +225,10 @@ class EdgeDetection:
                 async with asyncio.timeout(_TICK if self._due else None):
                     await self._woken.wait()
             self._woken.clear()
-            await self.work(publish)
-            if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
-                await asyncio.to_thread(self._save)
+            async with self._one_at_a_time:
+                await self.work(publish)
+                if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
+                    await asyncio.to_thread(self._save)
             # Steps take half of the time at most; brief ones let others have their turn, and that is all.
             await asyncio.sleep(min(self._took, _PAUSE) if self._took > _BRIEF else 0)
 

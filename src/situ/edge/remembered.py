@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,8 @@ class Remembered:
         self._journal: int | None = None
         self._progress = Progress()
         """What was written down last."""
+        self._saving = threading.Lock()
+        """A thread that was given up may still be at it."""
 
     def load(self) -> Record | None:
         """What a process before this one left; None if there was none, or it cannot be read, which is said."""
@@ -121,13 +124,16 @@ class Remembered:
 
     def save(self, record: Record) -> None:
         """Keep all that is remembered, and begin to write down steps from here."""
-        if self._folder is None:
-            return
-        self.close()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._folder is not None:
+            with self._saving:
+                self._save(self._folder, record)
+
+    def _save(self, folder: Path, record: Record) -> None:
+        self._end_journal()
+        folder.mkdir(parents=True, exist_ok=True)
         former = self._numbers()
         number = max(former, default=0) + 1
-        beside = self._folder / f".{number}"
+        beside = folder / f".{number}"
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
         states = {name: f"{place}.state" for place, name in enumerate(sorted(record.states))}
@@ -142,11 +148,11 @@ class Remembered:
             "states": states,
         }
         (beside / "record.json").write_text(json.dumps(about), encoding="utf-8")
-        beside.replace(self._folder / str(number))
-        self._journal = os.open(self._folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        beside.replace(folder / str(number))
+        self._journal = os.open(folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._progress = record.progress
         for old in former:
-            shutil.rmtree(self._folder / str(old), ignore_errors=True)
+            shutil.rmtree(folder / str(old), ignore_errors=True)
 
     def note(self, done: Done) -> None:
         """Write a step down. It is there for the next process when this returns, whatever becomes of this one."""
@@ -155,6 +161,10 @@ class Remembered:
             self._progress = done.progress
 
     def close(self) -> None:
+        with self._saving:
+            self._end_journal()
+
+    def _end_journal(self) -> None:
         if self._journal is not None:
             os.close(self._journal)
             self._journal = None
