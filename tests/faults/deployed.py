@@ -187,6 +187,9 @@ def deployed(
             made.start()
             made.ready()
         yield made
+    except BaseException:
+        print(f"{made.shown[-2000:]}\n…\n{made.log[-6000:]}")  # shown where the test fails
+        raise
     finally:
         if made.process is not None:
             made.kill()
