@@ -184,7 +184,7 @@ def _keys(session: SparkSession) -> list[int]:
     return [found[part] for part in range(GROUPS)]
 
 
-class _Seen:
+class Sightings:
     """Sightings as columns; ``place`` is the number of the restricted room, 0 for none."""
 
     COLUMNS = ("time", "who", "x", "y", "place")
@@ -198,11 +198,11 @@ class _Seen:
     def __len__(self) -> int:
         return len(self.columns["time"])
 
-    def take(self, rows: npt.NDArray[Any]) -> _Seen:
-        return _Seen(**{name: column[rows] for name, column in self.columns.items()})
+    def take(self, rows: npt.NDArray[Any]) -> Sightings:
+        return Sightings(**{name: column[rows] for name, column in self.columns.items()})
 
-    def and_then(self, other: _Seen) -> _Seen:
-        return _Seen(**{name: np.concatenate((column, other[name])) for name, column in self.columns.items()})
+    def and_then(self, other: Sightings) -> Sightings:
+        return Sightings(**{name: np.concatenate((column, other[name])) for name, column in self.columns.items()})
 
 
 def find_alone(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -215,11 +215,11 @@ def find_alone(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> I
         time = frame["time"].to_numpy().astype("datetime64[us]").astype(np.int64)
         columns = {name: frame[name].to_numpy() for name in ("who", "x", "y", "place")}
         is_guest = frame["guest"].to_numpy(bool)
-        seen = _Seen(time=time, **columns)
+        seen = Sightings(time=time, **columns)
         guests, employees = seen.take(is_guest), seen.take(~is_guest)
         waits = is_guest & (seen["place"] > 0)
         names = {name: frame[name].to_numpy(object)[waits] for name in ("id", "room")}
-        waiting = _Seen(**seen.take(waits).columns, **names)
+        waiting = Sightings(**seen.take(waits).columns, **names)
         some = (guests, employees, waiting)
         kept = some if kept is None else tuple(old.and_then(new) for old, new in zip(kept, some, strict=True))
     guests, employees, waiting = kept
@@ -234,7 +234,7 @@ def find_alone(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> I
     yield pd.DataFrame({"id": alone["id"], "room": alone["room"]})
 
 
-def accompanied(due: _Seen, guests: _Seen, employees: _Seen) -> npt.NDArray[np.bool_]:
+def accompanied(due: Sightings, guests: Sightings, employees: Sightings) -> npt.NDArray[np.bool_]:
     """Whether somebody was with these guests: nearly always somebody who was near them and in the room just then."""
     found = np.zeros(len(due), bool)
     inside = employees.take(employees["place"] > 0)
@@ -268,7 +268,7 @@ def _in_time(keys: _Ints, first: _Ints, last: _Ints, other_keys: _Ints, times: _
     return np.repeat(np.arange(len(keys)), counts), order[places]
 
 
-def _close(one: _Seen, rows: _Ints, other: _Seen, others: _Ints) -> npt.NDArray[np.bool_]:
+def _close(one: Sightings, rows: _Ints, other: Sightings, others: _Ints) -> npt.NDArray[np.bool_]:
     across, along = one["x"][rows] - other["x"][others], one["y"][rows] - other["y"][others]
     close: npt.NDArray[np.bool_] = across * across + along * along <= NEAR * NEAR
     return close

@@ -41,7 +41,7 @@ policy {name}
 window {window} s
 concepts
   person A (status = '{guest}')
-  person B (status = 'employee')
+  person B (status = '{employee}')
   room R (security = 'restricted')
 conditions
   A is inside R
@@ -62,10 +62,12 @@ def domain() -> Domain:
     return Domain(ontology=ontology, fed=frozenset({End(concept="person", attribute="position")}), types=types)
 
 
-def security_plan(of: Domain, *, name: str = "alone", window: int = 5, guest: str = "guest") -> PolicyPlan:
+def security_plan(
+    of: Domain, *, name: str = "alone", window: int = 5, guest: str = "guest", employee: str = "employee"
+) -> PolicyPlan:
     """The plan of the security policy."""
     problems = Problems()
-    text = parse_policy(_POLICY.format(name=name, window=window, guest=guest), "policy.dpl")
+    text = parse_policy(_POLICY.format(name=name, window=window, guest=guest, employee=employee), "policy.dpl")
     policy = check_policy(text, of, problems)
     problems.raise_errors()
     assert policy is not None

@@ -94,6 +94,19 @@ def detect_files(make: Make, folder: Path, share: Share, batches: Iterable[pa.Re
     yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+def share_of(states: Path, begin: Offset, end: Offset, watermarks: Mapping[str, int], detecting: Detecting) -> Share:
+    """What all tasks of a batch know."""
+    return Share(
+        address=_NOWHERE,
+        checkpoint=states,
+        begin=begin,
+        end=end,
+        watermarks=watermarks,
+        kept=frozenset(detecting.watches if begin.version else ()),
+        buckets=BUCKETS,
+    )
+
+
 class OnFiles:
     """The driver's part: how far event time is, and what was found so far."""
 
@@ -108,15 +121,7 @@ class OnFiles:
 
     def batch(self, frame: DataFrame, number: int) -> None:
         end = Offset(seq=number + 1, version=1, partitions=BUCKETS, clock=number + 1)
-        share = Share(
-            address=_NOWHERE,
-            checkpoint=self._states,
-            begin=self._before,
-            end=end,
-            watermarks=self._watermarks,
-            kept=frozenset(self._names if self._before.version else ()),
-            buckets=BUCKETS,
-        )
+        share = share_of(self._states, self._before, end, self._watermarks, self._make())
         rows = frame.mapInArrow(partial(enrich_files, self._make, self._folder, self._watermarks), _FORM)
         placed = rows.repartitionById(BUCKETS, (rows["bucket"] + BUCKETS) % BUCKETS)
         found, latest, size = [], 0, 0

@@ -24,6 +24,7 @@ PREFIXES = {
     "B": ("Bus", "What carries events between processes: the server, its streams, connections, the lock of a run."),
     "D": ("Registry and deployment", "What is declared, how it is stored, and its snapshots."),
     "S": ("Sources", "Tables that others keep: what is declared under `sources/`, and what was read."),
+    "V": ("Scopes and who sees what", "What is declared in `scopes.yaml`, tags of clients, and rights to scopes."),
     "N": ("Engines", "What executes a deployment."),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.markdown import anchored, block, code, head, sections, table
-from situ.project.places import FILES, FOLDERS, LATER_FILES, LATER_FOLDERS, OWN_FOLDER
+from situ.project.places import FILES, FOLDERS, LATER_FOLDERS, OWN_FOLDER
 from situ.project.schemas import schemas
 from situ.situation.actions.action import VERBS
 
@@ -28,6 +28,8 @@ ABOUT = {
     "ontology": "What policies can talk about: concepts, relationships between them, measures over them. "
     "[The ontology](../concepts/situations.md#the-ontology) explains it.",
     "actions": "What policies can do, by name. [Actions](../concepts/situations.md#actions) explains them.",
+    "scopes": "Who may see what: dimensions, scopes, filters at their boundaries, memberships, grants. "
+    "[Visibility](../concepts/visibility.md) explains it.",
     "types": "Types of events and of their parts, and units that are not physical. "
     "[Types](../concepts/types.md) explains them.",
     "functions": "Functions of the project, which filters and other functions can call, and conversions. "
@@ -67,6 +69,17 @@ actions:
   open window: {command: "window-{R.id}", data: {open: true}}
   close window: {command: "window-{R.id}", data: {open: false}}
 opposed: [[open window, close window]]""",
+    "scopes": """\
+version: 1
+dimensions:
+  tenant:
+    mode: closed
+    scopes:
+      house: {}
+      sales: {in: [house], output: "type IS ExpressOrder"}  # only these leave it
+      storage: {in: [house]}
+clients: {shop: {tenant: [sales]}, warehouse: {tenant: [storage]}}
+grants: [{to: auditor, dimension: tenant, may: [observe]}]""",
     "types": """\
 version: 1
 units: {EUR: currency}
@@ -178,6 +191,8 @@ _NAMED = {
     "attributes": "TARGET",
     "keep": "NAME",
     "clients": "CLIENT",
+    "dimensions": "DIMENSION",
+    "links": "SCOPE",
     "conf": "SETTING",
 }
 
@@ -201,7 +216,6 @@ def _places() -> str:
     rows += [[code("policies/*.dpl"), "read", "[policies](../concepts/situations.md#policies)"]]
     rows += [[code("policies/*.test.yaml"), "read by `situ test`", "tests of policies"]]
     rows += [[code("functions/*.py"), "read", "[functions in Python](../howto/write-functions-in-python.md)"]]
-    rows += [[code(file), "later", about] for file, about in LATER_FILES.items()]
     rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
     rows += [[code(f"{OWN_FOLDER}/"), "own", "what runs and editors need; never in git"]]
     note = "*Later* means that this release knows the name, says that it does not read the file, and leaves it alone."

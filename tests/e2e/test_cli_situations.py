@@ -49,3 +49,28 @@ def test_what_policies_do_is_seen_and_others_are_tried_on_the_log(situ: Situ, tm
     assert tried.out.count("anybody  A = g1, R = lab") == 1
     assert (before.code, before.out) == (1, "Nothing matched: 0 events looked at, nothing was detected.\n")
     assert wrong.code == 2
+
+
+def test_where_a_policy_starts_is_said_when_it_is_added(situ: Situ, tmp_path: Path) -> None:
+    project = tmp_path / "guarded"
+    without = {name: text for name, text in QUICK.items() if NAME not in name}
+    write(project, {**without, "situ.yaml": f"name: guarded\nengine: edge\n{SITU}"})
+    file = tmp_path / "anybody.dpl"
+    file.write_text(QUICK[f"policies/{NAME}.dpl"].replace(NAME, "anybody"))
+    assert situ("apply", cwd=project).code == 0
+    added = situ("add", "policy", "anybody", "--file", file, "--from", "2026-11-01T08:00:00Z", cwd=project)
+    assert (added.code, "anybody" in added.out) == (0, True), added.err
+    got = situ("get", "policy", "anybody", cwd=project)
+    assert "since 2026-11-01T08:00:00Z" in got.out + got.err
+    (project / "policies" / f"{NAME}.dpl").parent.mkdir(exist_ok=True)
+    (project / "policies" / f"{NAME}.dpl").write_text(QUICK[f"policies/{NAME}.dpl"])
+    assert situ("apply", "--from", "begin", "--act", cwd=project).code == 0
+    started = situ("get", "start", NAME, "--json", cwd=project).data
+    assert started["body"] == {"at": "1970-01-01T00:00:00Z", "acts": True}
+    for wrong in (
+        ("alter", "policy", "anybody", "--file", file, "--from", "1 h ago"),
+        ("add", "client", "x", "--from", "1 h ago"),
+        ("apply", "--act"),
+    ):
+        refused = situ(*wrong, cwd=project)
+        assert (refused.code, "--from" in refused.err or "--act" in refused.err) == (2, True)

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from situ.deployment.progress import Progress
 from situ.event.message import RECEIVED, Message, Stored
 from situ.pipeline.detect_source import TICK, DetectReader
+from situ.pipeline.ends import Ends
 from situ.pipeline.kept import ProgressStore
 from situ.pipeline.offsets import Offset
 from tests.guarded import FILES
@@ -95,4 +96,21 @@ def test_the_clock_waits_for_what_a_batch_leaves_of_the_log(tmp_path: Path) -> N
         rest = next_of(reader, some)
         assert rest.seq == 100
         assert rest.clock > received(came[-1])
+        reader.stop()
+
+
+def test_a_batch_takes_whole_batches_of_events(tmp_path: Path) -> None:
+    with zone(tmp_path, **guarded()) as at:
+        reader = reader_of(at, tmp_path)
+        for number in range(100):
+            log(at, see(at, number))
+        ends = Ends(tmp_path / "events")
+        ends.add(30)
+        ends.add(80)
+        assert next_of(reader, Offset()).seq == 80, "what is behind is a batch that is not done"
+        first = next_of(reader, Offset(), most=70)
+        assert first.seq == 30
+        assert next_of(reader, first, most=70).seq == 80
+        ends.add(100)
+        assert next_of(reader, first).seq == 100
         reader.stop()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from situ.pipeline.engine import SparkEngine
 from situ.situation.meaning import lifecycle
 from situ.situation.meaning.detection import Cause, Observation
 from situ.situation.meaning.reference import detect
+from situ.situation.policies.start import Start
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 
@@ -111,6 +113,37 @@ def test_a_batch_cut_off_tells_what_it_had_to_tell_once(spark: SparkSession, tmp
             see(at, 2, "g2", 5)
             wait_for(lambda: len(told(at)) == 4, engine)
         assert told(at) == [("opened", G1), ("closed", G1), ("opened", G2), ("closed", G2)]
+
+
+@pytest.mark.parametrize("step", ["", "publish", "progress"])
+def test_a_policy_that_begins_in_the_past_tells_it_once_and_acts_from_now_on(
+    spark: SparkSession, tmp_path: Path, step: str
+) -> None:
+    with zone(tmp_path, **guarded()) as at:
+        full = at.deployment
+        at.publish(replace(full, policies={}))
+
+        def cut(reached: str) -> None:
+            if reached == step:
+                raise Cut(step)
+
+        with running(spark, at, tmp_path, on_detect_step=cut) as engine:
+            see(at, 1, "g1", 5)
+            time.sleep(4)
+            see(at, 2, "g2", 5)
+            wait_for(lambda: len(at.root()) == 2, engine)
+            at.publish(replace(full, starts={"unaccompanied-guest": Start(at=0)}))
+            if step:
+                with pytest.raises(SituError, match="N102"):
+                    wait_for(lambda: False, engine)
+            else:
+                wait_for(lambda: len(told(at)) == 4, engine)
+        if step:
+            with running(spark, at, tmp_path) as engine:
+                wait_for(lambda: len(told(at)) == 4, engine)
+        assert sorted(told(at), key=str) == [("closed", G1), ("closed", G2), ("opened", G1), ("opened", G2)]
+        alarms = [json.loads(row.data)["text"] for row in at.root() if row.type == "GuestAlone"]
+        assert alarms == ["g2 alone in lab"], "what was over when the policy came is told, and nothing is done"
 
 
 def walked(seed: int, count: int) -> Iterator[tuple[int, str, float, float]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from situ.expr.scope import envelope
 from situ.visibility import families
-from situ.visibility.bits import to_words
+from situ.visibility.bits import Numbers, bits_of, from_words, give_numbers, to_words
 from situ.visibility.compile import compile_visibility
 from situ.visibility.plan import VisibilityPlan
 from situ.visibility.reference import visible
 from situ.visibility.stamping import Stamping
-from tests.scopes import FILTERS, World, worlds
+from tests.integration.test_expressions_spark import arrow
+from tests.scopes import FILTERS, TEXTS, TYPES, World, make_event, worlds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,3 +102,32 @@ def test_the_pairs_of_a_plan_as_a_frame(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, "advertised int, subscribed int, bits array<bigint>")
     seen = sum(visible(world.graph, event, ad, sub) for ad, sub, event in world.cases)
     assert visible_candidates(frame, pairs).count() == seen
+
+
+def test_spark_stamps_the_bits_that_python_stamps(spark: SparkSession) -> None:
+    from situ.pipeline.visibility import stamped_bits
+
+    dice = random.Random(4)
+    numbers = give_numbers(Numbers(given={"nobody asks for this": FAR - 8}), (text for text in TEXTS))
+    stamped = bits_of(number for text, number in numbers.given.items() if text in TEXTS)
+    python = Stamping(FILTERS, numbers, stamped)
+    events = [make_event(dice) for _ in range(200)]
+    set_bits = 0
+    for name in ("Alarm", "Fire", "State", "Note"):
+        payload = TYPES.event(name)
+        assert payload is not None
+        own = [event for event in events if event.type == name]
+        table = pa.table(
+            {
+                "n": pa.array(range(len(own))),
+                "event": pa.array([event.envelope for event in own], type=arrow(envelope(TYPES.units))),
+                "data": pa.array([event.data for event in own], type=arrow(payload)),
+            }
+        )
+        bits = stamped_bits(FILTERS, numbers, stamped, name).alias("bits")
+        found = spark.createDataFrame(table).coalesce(1).select("n", bits).toArrow().to_pylist()
+        for row in found:
+            assert from_words(row["bits"]) == python.bits(own[row["n"]]), own[row["n"]]
+            set_bits += from_words(row["bits"]).bit_count()
+        assert len(found) == len(own) > 20
+    assert set_bits > 500

@@ -81,6 +81,7 @@ async def pour(folder: str, messages: str, output: str) -> None:
         while sum(each.stored for each in gateways) < sum(each.published for each in gateways):
             await asyncio.sleep(0.05)
         tell(0.0, done=True)
+        await asyncio.Event().wait()  # until somebody who has looked at this process ends it
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ from situ.situation.meaning.reference import detect
 from tests.soak.recording import Recording, record
 
 POLICY = "unaccompanied-guest"
-MARGIN = 5.0
-"""Seconds that a run may be behind on top of what its settings grant: lateness, window, a few triggers."""
+MARGIN, DRIFT = 8.0, 3.0
+"""Seconds that detection may be behind what is sent, and by how much more a minute: who keeps up does not fall back."""
 LATENESS = 2.0
 WARM = 0.3
 """The share of a run in which memory may grow: heaps and caches fill."""
@@ -119,7 +119,7 @@ class Outcome:
     @property
     def holds(self) -> bool:
         """Whether it keeps up."""
-        return self.lag < MARGIN and bool(self.samples)
+        return bool(self.samples) and self.lag < MARGIN and self.lag_growth < DRIFT
 
     @property
     def is_flat(self) -> bool:

@@ -75,11 +75,13 @@ def test_titles_tell_codes_apart() -> None:
 def test_numbers_say_how_severe_a_problem_is() -> None:
     """1xx refuse, 2xx inform, 7xx are dead letters; interpretation keeps hundreds for its own subjects.
 
-    R0xx are what routers answer.
+    R0xx are what routers answer. Visibility refuses with 0xx and warns with 1xx.
     """
     for code in CODES.values():
         prefix, hundreds = code.code[:-3], code.code[-3]
-        if prefix != "INT":
+        if prefix == "V":
+            assert (code.severity is Severity.ERROR) == (hundreds == "0"), code
+        elif prefix != "INT":
             assert hundreds in ("0127" if prefix == "R" else "127"), code
             assert (code.severity is Severity.ERROR) == (hundreds != "2"), code
 

@@ -152,6 +152,13 @@ def test_an_unknown_filter_blocks_and_so_does_one_that_fails() -> None:
     assert not sees(failing, "a", "b", alarm(severity=0))
 
 
+def test_types_have_what_they_have_though_others_were_lent_it_to_read_the_filter() -> None:
+    note = RootEvent(filters=FILTERS, type="Note", envelope={}, data={"sampled": True, "severity": 6})
+    text = "(load <= 0.8 OR severity > 2) AND (vendor IS NULL OR vendor <> 'acme') AND machine IS NULL"
+    assert note.passes(text)
+    assert not RootEvent(filters=FILTERS, type="Note", envelope={}, data={"sampled": True}).passes(text)
+
+
 def test_who_takes_everything_is_past_output_filters_and_who_puts_no_limit_past_input_filters() -> None:
     graph = graph_of(dimension("d", {"a": "r", "b": "r"}, output_a="FALSE", input_b="FALSE"))
     assert not sees(graph, "a", "r")

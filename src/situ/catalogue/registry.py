@@ -144,3 +144,27 @@ NOT_ADOPTED = define(
     version=int,
     engines=tuple,
 )
+PRINCIPAL_EXISTS = define(
+    "D115",
+    "client that has credentials",
+    "The client `{name}` has credentials already.",
+    "`situ client rotate {name}` gives it others and ends these.",
+    name=str,
+)
+UNKNOWN_PRINCIPAL = define(
+    "D116",
+    "client without credentials",
+    "There are no credentials of a client `{name}`.",
+    "Those with credentials are {known}; `situ client add {name}` makes some.",
+    "Nobody has credentials yet; `situ client add {name}` makes some.",
+    name=str,
+    known=tuple,
+)
+NAME_NOT_POSSIBLE = define(
+    "D117",
+    "name that no client can have",
+    "No client can be called `{name}`: {reason}.",
+    "Take another name of letters, digits and `-`, at most 64.",
+    name=str,
+    reason=str,
+)

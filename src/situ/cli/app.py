@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from situ import __version__
-from situ.cli import actions, dead_letters, explain, types
+from situ.cli import actions, client, dead_letters, explain, scopes, types
 from situ.cli.apply import apply
 from situ.cli.change import add, alter, remove, resume, suspend
 from situ.cli.check import check
@@ -89,12 +89,14 @@ app.command("alter")(alter)
 app.command()(remove)
 app.command()(suspend)
 app.command()(resume)
+app.add_typer(client.app)
 app.add_typer(types.app)
+app.add_typer(scopes.app)
 app.add_typer(explain.app)
 app.command()(schemas)
 
 
-_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"], ["actions"])
+_GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"], ["actions"], ["client"])
 
 
 def run(arguments: Sequence[str]) -> Exit:

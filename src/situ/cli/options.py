@@ -21,6 +21,25 @@ Project = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked for.")]
 
+Credentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        metavar="FILE",
+        help="Connect with these credentials of the client, as `situ client add` wrote them.",
+        show_default=False,
+    ),
+]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="The bus, where there is no project folder; needs --credentials.",
+        show_default=False,
+    ),
+]
+
 OF_COMMANDS = ("--project", "--json", "--quiet", "-q")
 """What these are called, for whoever writes them before the command."""
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.as_client import AsClient
     from situ.cli.output import Output
     from situ.cli.published import Given, Wrong
     from situ.edge.node import Node
@@ -43,6 +43,8 @@ def publish(
         str,
         typer.Option("--context", metavar="NAME", help="Publish in the terms of this context.", show_default=False),
     ] = "",
+    credentials: Credentials = None,
+    server: Server = "",
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -60,16 +62,16 @@ def publish(
       situ publish Sighting --file sightings.jsonl
       python -m situ.testing.building --for 10s | situ publish --file -
     """
+    from situ.cli.as_client import as_client
     from situ.cli.files import STDIN
-    from situ.cli.opened import open_project
     from situ.cli.stopping import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
     if bool(data) == bool(file):
         raise typer.BadParameter("say what to publish, by one of the two", param_hint="'--data' / '--file'")
-    opened = open_project(project)
-    outcome = Outcome(client=client or f"console-{os.getpid()}")
-    whole = run_until_stopped(_publish(opened, output, outcome, type, data, file, terms or None), False)
+    speaker = as_client(project, client, credentials, server)
+    outcome = Outcome(client=speaker.name)
+    whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None), False)
     output.answer(outcome.as_json, outcome.shown)
     if not as_json:
         output.warn(outcome.problems)
@@ -124,17 +126,17 @@ class Outcome:
 
 
 async def _publish(
-    opened: Opened, output: Output, outcome: Outcome, type: str, data: str, file: str, terms: str | None
+    speaker: AsClient, output: Output, outcome: Outcome, type: str, data: str, file: str, terms: str | None
 ) -> bool:
     """Publish all there is; True at its end. When it is cancelled, what is queued is stored first."""
     from situ.cli.progress import progress
     from situ.edge.connecting import connect
 
     publishing = _Publishing(outcome, file or _ARGUMENT)
-    limit = opened.deployment.settings.limits.event
+    limit = speaker.settings.limits.event
     size = Path(file).stat().st_size if file and Path(file).is_file() else 0
     with progress("Publishing", shown=output.has_terminal) as advance:
-        async with connect(opened.path, client=outcome.client, context=terms) as node:
+        async with connect(speaker.place, client=speaker.name, context=terms, **speaker.options) as node:
             try:
                 async for given in _given(data, file, type, limit):
                     for each in given:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.as_client import AsClient
     from situ.cli.output import Output
     from situ.edge.event import Event
 
@@ -71,6 +70,8 @@ def subscribe(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
     ] = "",
+    credentials: Credentials = None,
+    server: Server = "",
     project: Project = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,13 +89,13 @@ def subscribe(
       situ subscribe Sighting --where 'at.x < 5 m' --since '1 h ago'
       situ subscribe --client desk --durable arrivals --json
     """
+    from situ.cli.as_client import as_client
     from situ.cli.moments import read_duration, read_moment
-    from situ.cli.opened import open_project
     from situ.cli.stopping import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
-    if durable and not client:
+    if durable and not client and credentials is None:
         raise typer.BadParameter("a durable subscription belongs to a client; name it", param_hint="'--client'")
     if not types and not durable:
         raise typer.BadParameter("name the types of the events", param_hint="'TYPE'")
@@ -106,8 +107,8 @@ def subscribe(
     }
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
     showing = _Showing(output)
-    name, opened = client or f"console-{os.getpid()}", open_project(project)
-    work = _subscribe(opened, showing, name, terms or None, types or [], options, seconds)
+    hearer = as_client(project, client, credentials, server)
+    work = _subscribe(hearer, showing, terms or None, types or [], options, seconds)
     in_time = run_until_stopped(work, True)
     if not in_time and not showing.shown:
         output.note("No event came in time.")
@@ -115,9 +116,8 @@ def subscribe(
 
 
 async def _subscribe(
-    opened: Opened,
+    hearer: AsClient,
     showing: _Showing,
-    client: str,
     terms: str | None,
     types: list[str],
     options: dict[str, Any],
@@ -130,10 +130,11 @@ async def _subscribe(
 
     limit = options.pop("limit")
     try:
-        async with asyncio.timeout(seconds), connect(opened.path, client=client, context=terms) as node:
+        connection = connect(hearer.place, client=hearer.name, context=terms, **hearer.options)
+        async with asyncio.timeout(seconds), connection as node:
             registration = await node.register_for_events(*types, **options, wait=False)
             await registration.installing.wait(None)
-            showing.ready(registration.types, client)
+            showing.ready(registration.types, hearer.name)
             # Only the node's own iterator takes the last event of a durable subscription as read.
             events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
             async with aclosing(events):

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from situ.deployment.detecting import Detecting
-from situ.deployment.log_time import Portions
+from situ.deployment.log_time import Portions, came
 from situ.deployment.progress import Progress
 from situ.event.lines import decode_line
 from situ.event.message import CLIENT, Stored, position, split_lines
@@ -47,6 +47,8 @@ class Begun:
     """What follows from what is filled: where policies go on from, and what is told of the past."""
 
     progress: Progress
+    filled: bool = False
+    """Whether there was any."""
     told: tuple[Transition, ...] = ()
     past: frozenset[str] = frozenset()
     """Ids of those that no action is done for."""
@@ -84,7 +86,7 @@ class Filling:
             if (clock := self._portions.due(message)) is not None:
                 self._step(clock)
             self._portions.add(message)
-            self._clock = max(self._clock, message.at)
+            self._clock = max(self._clock, came(message))
 
     def filled(self) -> Filled:
         """After the last of them. What is behind it may still be in time: the clock does not go further."""
@@ -135,7 +137,8 @@ def begin_with(
         if not starts[name].acts:
             past.update(each.id for each in new)
     heard = progress.heard(*(each.seen for each in filled))
-    return Begun(progress=replace(heard, policies=policies), told=tuple(told), past=frozenset(past))
+    progress = replace(heard, policies=policies)
+    return Begun(progress=progress, filled=bool(filled), told=tuple(told), past=frozenset(past))
 
 
 def _detections(policy: str, filled: Sequence[Filled]) -> list[Detection]:

@@ -1,7 +1,7 @@
 """Policies over what the log holds already: its messages in portions, as an engine would have got them.
 
-The clock is that of the log, which says when each message was stored. What policies look back on is taken, too, from
-before the time that counts.
+The clock is that of the log, which says when each message came: on its way into the log it is not late yet. What
+policies look back on is taken, too, from before the time that counts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from situ.deployment.detecting import Detecting
-from situ.event.message import Stored
+from situ.event.message import RECEIVED, Stored
 
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST, _SHORTEST = 1_000_000, 50_000
@@ -34,8 +34,8 @@ class Portions:
         if not waiting:
             return None
         if message.seq >= self._begin and not self.counts:
-            return min(message.at, self._since)
-        return message.at if len(waiting) >= _MOST or message.at - waiting[0].at > self._longest else None
+            return min(came(message), self._since)
+        return came(message) if len(waiting) >= _MOST or message.at - waiting[0].at > self._longest else None
 
     def add(self, message: Stored) -> None:
         self._waiting.append(message)
@@ -45,6 +45,11 @@ class Portions:
         """What is gathered, which is then not waiting any more."""
         some, self._waiting = self._waiting, []
         return some
+
+
+def came(message: Stored) -> int:
+    """When a message was received, in microseconds."""
+    return min(int(message.headers.get(RECEIVED, message.at)), message.at)
 
 
 def looked_back(detecting: Detecting) -> int:

@@ -8,9 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from situ.deployment.snapshot import Deployment
 from situ.errors import Problem
-from situ.subscription.model import Advertisement, Subscription
-from situ.tags import WrittenTags
+from situ.situation.policies.leaves import leaves_of
+from situ.situation.policies.policy import Is, Policy
+from situ.subscription.model import ROOT, Advertisement, Subscription
+from situ.tags import TagSet, WrittenTags
+from situ.types.model import Struct
+from situ.visibility.bits import NO_NUMBERS
+from situ.visibility.check_plan import large_families, unreached
+from situ.visibility.compile import compile_visibility, number_filters
+from situ.visibility.epochs import Epochs
 from situ.visibility.graph import ScopeGraph
 from situ.visibility.rights import NO_PLACES, Tagging, check_tags, nothing_said
 
@@ -34,3 +42,62 @@ def check_tagged(
     by = Tagging(who=each.client, publishes=publishes, zone=zone, knows_all=knows_all)
     yield from check_tags(graph, each.scopes, by, places)
     yield from nothing_said(graph, each.scopes, each.id, publishes=publishes, place=place)
+
+
+def check_seen(deployment: Deployment) -> Iterator[Problem]:
+    """What is worth a warning once all tags are known: too many ways between two, situations that reach nobody."""
+    graph = deployment.scopes
+    if not graph.dimensions:
+        return
+    advertised = {each.scopes for each in deployment.advertisements.values()}
+    advertised |= {graph.tags_of(policy).publishes for policy in deployment.policies}
+    subscribed = {each.scopes for each in deployment.subscriptions.values()}
+    subscribed |= {graph.tags_of(policy).reads for policy in deployment.policies}
+    plan = compile_visibility(graph, advertised, subscribed, number_filters(graph, NO_NUMBERS))
+    yield from large_families(plan)
+    epochs = Epochs(plans={0: plan})
+    told = {
+        id: each.scopes
+        for id, each in deployment.subscriptions.items()
+        if any(type.startswith(_SITUATION) for type in each.types)
+    }
+    for name, policy in deployment.policies.items():
+        tags = graph.tags_of(name)
+        released = frozenset(
+            dimension for each in graph.releases if each.policy == name for dimension in each.dimensions
+        )
+        needed = _needed(deployment, policy)
+        problem = unreached(epochs, 0, name, (tags.publishes, tags.reads), needed, told, released)
+        if problem is not None:
+            yield problem.code(tags.place, **problem.values)
+
+
+_SITUATION = "situ.situation"
+
+
+def _needed(deployment: Deployment, policy: Policy) -> Iterator[set[TagSet]]:
+    """The tags under which events come that the policy cannot do without; nothing of those that nobody advertises."""
+    for clause in policy.clauses:
+        literal = clause[0]
+        if len(clause) > 1 or not isinstance(literal, Is) or literal.negated:
+            continue
+        for leaf in leaves_of(policy, literal.relation):
+            events = {each.event for each in deployment.push.values() if each.attribute == leaf.attribute}
+            tags = _advertised(deployment, events)
+            if tags:
+                yield tags
+
+
+def _advertised(deployment: Deployment, events: set[str]) -> set[TagSet]:
+    """Advertisements in the terms of another context may be of any type of root."""
+    types = {
+        str(below)
+        for event in events
+        if isinstance(struct := deployment.types.event(event), Struct)
+        for below in deployment.types.subtypes(struct)
+    }
+    return {
+        each.scopes
+        for each in deployment.advertisements.values()
+        if each.type in types or deployment.clients[each.client].context != ROOT
+    }

@@ -1,4 +1,9 @@
-"""``connect``: find the bus of a project, open it, and make a node on it."""
+"""``connect``: find the bus of a project, open it, and make a node on it.
+
+Who can read the credentials of a project may connect as any of its clients. Who has the credentials of one client
+connects as that one: what the file says is checked here, so that a mistake is told at once; that nothing else is
+possible is the server's doing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from situ.bus.address import Address, resolve_address
+from situ.bus.address import Address, read_secret, resolve_address
+from situ.bus.credentials import read_client
 from situ.bus.interface import Bus
 from situ.bus.nats import open_bus
 from situ.catalogue import NO_PROJECT, NO_RIGHT
@@ -39,6 +45,8 @@ async def connect(
 ) -> AsyncIterator[Node]:
     """Connect as a client of a project, found by its folder or by the ``servers`` of its bus.
 
+    ``credentials`` is the file that ``situ client add`` wrote for this client, or another one that the server of the
+    bus accepts; whoever can read those of the project needs none.
     ``context`` is the one in whose terms the client speaks and hears, if the project does not say that already.
     ``timeout`` is how long the first connection may take, ``queue_timeout`` how long a publication waits for room among
     the ``queue_events`` that wait to be stored, both in seconds.
@@ -49,7 +57,11 @@ async def connect(
     folder = find_folder(Path(project))
     opened = bus
     if opened is None:
-        opened = await open_bus(address_of(folder, project, servers, credentials), name=client, timeout=timeout)
+        address = address_of(folder, project, servers, credentials)
+        if address.principal and address.principal != client:
+            reason = f"the credentials in `{credentials}` are those of `{address.principal}`"
+            raise SituError(NO_RIGHT(client=client, reason=reason))
+        opened = await open_bus(address, name=client, timeout=timeout)
     try:
         files = ClientFiles(state_folder(folder, opened.zone, client))
         node = Node(opened, client, files, queue_timeout=queue_timeout, queue_events=queue_events)
@@ -74,13 +86,19 @@ def find_folder(start: Path) -> Path | None:
 def address_of(
     folder: Path | None, project: str | os.PathLike[str], servers: Sequence[str], credentials: str | None
 ) -> Address:
+    """Where the bus is, and how to get in: with these credentials if they are given, else with the project's."""
     settings = _settings(folder) if folder is not None else Settings()
+    secret = str(Path(credentials).expanduser().absolute()) if credentials else ""
     if servers:
-        secret = str(Path(credentials).expanduser().absolute()) if credentials else ""
-        return Address(zone=settings.zone, servers=tuple(servers), credentials=secret)
-    if folder is None:
+        address = Address(zone=settings.zone, servers=tuple(servers), credentials=secret)
+    elif folder is None:
         raise SituError(NO_PROJECT(place=str(project)))
-    return resolve_address(folder, settings)
+    else:
+        address = resolve_address(folder, settings)
+        if secret:
+            address = replace(address, credentials=secret, token_file="")
+    own = read_client(read_secret(secret, "the credentials")) if secret else None
+    return address if own is None else replace(address, zone=own.zone, principal=own.client)
 
 
 def _settings(folder: Path) -> Settings:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from situ.bus.interface import Bus, Serving
 from situ.bus.names import Names
-from situ.catalogue import OLD_SESSION, ZONE_UNREACHABLE
+from situ.catalogue import BUS_FORBIDS, BUS_REFUSES, OLD_SESSION, ZONE_UNREACHABLE
 from situ.edge.ending import end
 from situ.edge.sending import pause
 from situ.edge.told import error_told
@@ -41,6 +41,7 @@ _log = logging.getLogger("situ.client")
 _CHANCE = random.SystemRandom()  # not the one that programs seed
 _ANSWER_WITHIN = 2.0
 _LOOK_EVERY = 0.2
+_NEVER = (BUS_REFUSES.code, BUS_FORBIDS.code)
 
 
 class Session:
@@ -100,7 +101,7 @@ class Session:
                 await self._connect(first=True)
                 break
             except SituError as error:
-                if error.code.startswith("R") and error.code != "R001":
+                if error.code in _NEVER or (error.code.startswith("R") and error.code != "R001"):
                     raise
                 wait = min(pause(attempt, _CHANCE.random()), 1.0)
                 if loop.time() + wait > deadline:
@@ -140,7 +141,7 @@ class Session:
                 reason = "the connection to it was lost"
                 raise SituError(ZONE_UNREACHABLE(zone=self._zone, client=self.client, reason=reason)) from None
             except SituError as error:
-                if self.error is not None:
+                if self.error is not None or error.code in _NEVER:
                     raise
                 wait = pause(attempt, _CHANCE.random())
                 if loop.time() + wait > deadline or not error.code.startswith("B"):

@@ -1,6 +1,6 @@
 """Policies over a part of the root log: what they would have detected. Nothing is published, and no action is done.
 
-The steps are those of an engine, and the clock is that of the log: it says when each message was stored. Tables are
+The steps are those of an engine, and the clock is that of the log: it says when each message came. Tables are
 taken as they are when the replay begins. What policies look back on is read, too, from before the time asked for.
 """
 

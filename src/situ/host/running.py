@@ -1,6 +1,6 @@
 """A run: one process that holds a project folder and in which its deployment lives.
 
-Owns the order of things. Up: lock, log, bus, registry, actions, router, engine. Down, whatever ended it: the router
+Owns the order of things. Up: lock, log, registry, bus, actions, router, engine. Down, whatever ended it: the router
 takes nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves nothing
 that keeps the next one from starting: locks and child processes end with it, and what was stored stays stored.
 """
@@ -27,6 +27,7 @@ from situ.edge.engine import EdgeEngine
 from situ.edge.router import Router
 from situ.errors import SituError
 from situ.host.acting import Acting
+from situ.host.admitting import admitted, serve_admissions
 from situ.host.engines import Engine, spark_engine
 from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
@@ -91,11 +92,14 @@ class Running:
         stack.enter_context(logging_to(self.folder))
         stack.callback(log.info, "stopped")
         log.info("starting %s with the %s engine", self.settings.name, self._kind)
-        address = await self._find_bus(stack, lock)
+        registry = stack.enter_context(await asyncio.to_thread(open_registry, self.folder, self.settings))
+        server = await self._start_bus(stack, lock, registry)
+        address = resolve_address(self.folder, self.settings)
         bus = await self._connect(address)
         stack.push_async_callback(self._end, bus, "the connection to the bus", bus.close)
         await bus.prepare(self.settings)
-        registry = stack.enter_context(await asyncio.to_thread(open_registry, self.folder, self.settings))
+        if server is not None:
+            await serve_admissions(bus, registry, server)
         await self._apply(bus, registry)
         _begin(stack, keep_published(bus, registry, failed=lambda error: log.warning("%s", error)))
         acting = Acting(bus, registry, self.folder)
@@ -131,12 +135,14 @@ class Running:
             await engine.start()
         return engine
 
-    async def _find_bus(self, stack: AsyncExitStack, lock: FolderLock) -> Address:
-        """The address of the bus; if it is the embedded one, started first."""
-        if self.settings.bus.kind == "embedded":
-            server = await stack.enter_async_context(EmbeddedServer(self.folder, self.settings))
-            lock.announce({"bus": server.port})
-        return resolve_address(self.folder, self.settings)
+    async def _start_bus(self, stack: AsyncExitStack, lock: FolderLock, registry: Registry) -> EmbeddedServer | None:
+        """The embedded bus, if that is the one; others are there already."""
+        if self.settings.bus.kind != "embedded":
+            return None
+        clients = await asyncio.to_thread(admitted, registry)
+        server = await stack.enter_async_context(EmbeddedServer(self.folder, self.settings, admitted=clients))
+        lock.announce({"bus": server.port})
+        return server
 
     async def _connect(self, address: Address) -> NatsBus:
         deadline = time.monotonic() + self._patience

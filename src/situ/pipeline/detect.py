@@ -63,6 +63,8 @@ class Share:
     kept: frozenset[str]
     """Policies that are what they were."""
     buckets: int
+    filled: bool = False
+    """Whether policies begin that have worked a part of the past."""
 
     @property
     def anew(self) -> bool:
@@ -78,7 +80,7 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
         for batch in batches:
             for bucket, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 blobs.setdefault(bucket, []).append(blob)
-        yield from (_row(DRIVER, blob) for blob in blobs.pop(DRIVER, ()))
+        yield from (row_of(DRIVER, blob) for blob in blobs.pop(DRIVER, ()))
         if not blobs:
             return
         plan = load_plan(share.address, share.end.version)
@@ -89,7 +91,7 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
 
         for bucket, parts in sorted(blobs.items()):
             given = [blob for blob in parts if blob]
-            yield _row(bucket, msgspec.msgpack.encode(work(share, plan.detecting, former, instances, bucket, given)))
+            yield row_of(bucket, msgspec.msgpack.encode(work(share, plan.detecting, former, instances, bucket, given)))
 
     return run
 
@@ -113,6 +115,8 @@ def work(
         policies = former() if share.begin.version else detecting
         hand = _recalled(begin, policies, instances, bucket, share.buckets, store, hand)
     kept = {name: state for name, state in hand.states.items() if name in share.kept}
+    if share.filled:
+        kept |= _loaded(detecting, store.load_filled(end), bucket, share.buckets)
     found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
     steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
     if share.anew or steps > _MOST_STEPS or size > _MOST_BYTES:
@@ -186,11 +190,11 @@ def _step(
         after[name], detected = kernel.step(state, own, watermarks.get(name, state.watermark), instances)
         found.due = found.due or after[name].due is not None
         if detected.batch.num_rows:
-            found.detections[name] = _stream(detected.batch)
+            found.detections[name] = stream_of(detected.batch)
     return found, after
 
 
-def _stream(batch: pa.RecordBatch) -> bytes:
+def stream_of(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -198,5 +202,5 @@ def _stream(batch: pa.RecordBatch) -> bytes:
     return written
 
 
-def _row(bucket: int, blob: bytes) -> pa.RecordBatch:
+def row_of(bucket: int, blob: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32()), pa.array([blob], pa.binary())], schema=BUCKETS)

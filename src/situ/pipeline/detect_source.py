@@ -81,6 +81,7 @@ class DetectReader(DataSourceStreamReader):
     def _next(self, begin: Offset, limit: ReadLimit) -> Offset:
         from situ.bus.blocking import shared_bus
         from situ.pipeline.cutting import fitting
+        from situ.pipeline.ends import Ends, whole
         from situ.pipeline.kept import ProgressStore
         from situ.pipeline.looking_up import DETECT
         from situ.pipeline.planned_tables import PlannedTables, for_detection
@@ -90,9 +91,10 @@ class DetectReader(DataSourceStreamReader):
         options, now = self._options, time.time_ns() // 1000
         bus = shared_bus(options.address)
         taken = taken_of(self._events)  # before the end of the log is looked up: what was taken is in it then
+        ends = Ends(self._events).load()
         state = bus.state(options.log)
         behind = max(begin.seq, state.first - 1)
-        last = min(state.last, behind + fitting(bus, options, behind, state.last, limit))
+        last = whole(ends, behind, fitting(bus, options, behind, state.last, limit), state.last)
         version = current_version(options.address)
         assert options.checkpoint is not None
         quiet = last <= begin.seq and version == begin.version

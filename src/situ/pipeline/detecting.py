@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from situ.bus.names import Names, shard_of
 from situ.bus.packing import pack_late
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment.detecting import Detecting
+from situ.deployment.filling import Begun, begin_with
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
@@ -51,6 +52,7 @@ from situ.interpretation.model import ROOT
 from situ.pipeline.detect import Found, Share, detecting_in, detections_in
 from situ.pipeline.detect_source import SCHEMA, DetectSource
 from situ.pipeline.enrich import DRIVER, Noticed
+from situ.pipeline.fill import fill, pasts_of
 from situ.pipeline.kept import ProgressStore
 from situ.pipeline.looking_up import DETECT, known_instances
 from situ.pipeline.offsets import Offset, read_offset
@@ -203,6 +205,9 @@ class SparkDetection:
         plan = load_plan(self._address, end.version)
         former = self._former(start, end)
         progress, told, kept = self._begun(start, plan, former)
+        begun = self._filled(start, end, plan, progress)
+        progress = begun.progress
+        told += begun.told
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
         share = Share(
@@ -213,6 +218,7 @@ class SparkDetection:
             watermarks=watermarks,
             kept=kept,
             buckets=self._buckets,
+            filled=begun.filled,
         )
         if end.partitions > 1:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
@@ -222,7 +228,7 @@ class SparkDetection:
         progress, transitions = progress.decided(plan.detecting, detections, watermarks)
         told += transitions
         self._on_step("publish")
-        progress = self._tell(told, noticed, progress, plan, former, end)
+        progress = self._tell(told, noticed, progress, plan, former, end, begun.past)
         self._on_step("progress")
         tally = Tally()
         for each in noticed:
@@ -266,6 +272,18 @@ class SparkDetection:
         )
         return progress, told, kept
 
+    def _filled(self, start: Offset | None, end: Offset, plan: Plan, progress: Progress) -> Begun:
+        """Policies that are new and are to begin in the past take what the log holds since then."""
+        if start is not None and start.version == end.version:
+            return Begun(progress=progress)
+        last = start.seq if start is not None else self._first
+        before = (self._store.load(start) if start is not None else None) or Progress()
+        pasts = pasts_of(plan, before, self._address, last)
+        if not pasts:
+            return Begun(progress=progress)
+        filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
+        return begin_with(progress, plan.detecting, plan.deployment.starts, filled)
+
     @staticmethod
     def _lags(progress: Progress, detecting: Detecting, end: Offset) -> bool:
         """Whether what this batch saw lets the next decide more."""
@@ -282,12 +300,13 @@ class SparkDetection:
         plan: Plan,
         former: Detecting | None,
         end: Offset,
+        past: Collection[str] = (),
     ) -> Progress:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
         rows = _events_at(bus, names, sorted({*positions_of(told), *late}), plan)
         instances = known_instances(plan, self._address, end.tables)
-        progress, published = messages_of(told, plan.detecting, former, progress, rows, instances)
+        progress, published = messages_of(told, plan.detecting, former, progress, rows, instances, past)
         stores = [bus.store(raw_message(names, each, end.clock)) for each in published]
         for pos, policies in late.items():
             if (row := rows.get(pos)) is not None:

@@ -29,7 +29,8 @@ from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
 from situ.pipeline.detecting import DetectBatch, SparkDetection
 from situ.pipeline.dispatch import dispatching
-from situ.pipeline.offsets import Offset, read_offset
+from situ.pipeline.ends import Ends
+from situ.pipeline.offsets import Offset, last_batch, read_offset
 from situ.pipeline.planned_tables import check_tables
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
@@ -90,6 +91,7 @@ class SparkEngine:
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
         self._carries = CarryStore(self._checkpoint)
+        self._ends = Ends(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
         self._fused = fused
         self._on_batch = on_batch
@@ -122,8 +124,11 @@ class SparkEngine:
         recall(bus, names, self._checkpoint)
         check_tables(self._address, self._folder)
         version = current_version(self._address)
+        last = bus.state(names.root_stream).last
+        if last_batch(self._checkpoint, "offsets") == last_batch(self._checkpoint, "commits"):
+            self._ends.add(last)  # no batch was given up in its middle
         if version and not load_plan(self._address, version).detecting.is_empty:
-            self._detection.start(bus.state(names.root_stream).last)
+            self._detection.start(last)
         stream = (
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
@@ -219,6 +224,7 @@ class SparkEngine:
         self._on_step("publish")
         carry = self._carries.load(start.seq)
         counts = self._publish(frame, start, offset, carry) if offset.seq > start.seq else ()
+        self._ends.add(shared_bus(self._address).state(Names(self._address.zone).root_stream).last)
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")

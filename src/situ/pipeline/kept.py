@@ -20,7 +20,7 @@ from situ.errors import Location, SituError
 from situ.pipeline.offsets import Offset
 
 _KEPT = 3
-_WHOLE, _STEP = "whole", "step"
+_WHOLE, _STEP, _FILLED = "whole", "step", "filled"
 
 T = TypeVar("T")
 
@@ -114,6 +114,13 @@ class StateStore:
         for file in self._folder.iterdir():
             if not file.name.startswith(".") and file.stem not in needed | {at}:
                 file.unlink(missing_ok=True)
+
+    def save_filled(self, at: str, states: Mapping[str, bytes]) -> None:
+        """What kernels of policies that begin in the past remember, for the batch that ends there."""
+        self._write(self._folder / f"{at}.{_FILLED}", dict(states))
+
+    def load_filled(self, at: str) -> Mapping[str, bytes]:
+        return self._read(self._folder / f"{at}.{_FILLED}", _states)
 
     def _needed(self, at: str) -> set[str]:
         found = {at}

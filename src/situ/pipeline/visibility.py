@@ -1,8 +1,9 @@
-"""Visibility on Spark: the pairs of a plan as a small table, and the decision as one native expression over its rows.
+"""Visibility on Spark: bits of events as native expressions, and the decision as one over the pairs of a plan.
 
-Events carry the place of their advertised tag set and their bits in words of 63; pairs that are not *never* are
-broadcast and joined on the places of both tag sets. *Always* has no family and asks for nothing. *Depends* has one
-family for each dimension: the sets of filters, or the steps of one that is nested.
+Stamping evaluates the filters that matter for a type. From then on events carry the place of their advertised tag set
+and their bits in words of 63; pairs that are not *never* are broadcast and joined on the places of both tag sets.
+*Always* has no family and asks for nothing. *Depends* has one family for each dimension: the sets of filters, or the
+steps of one that is nested.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from situ.visibility.bits import to_words
+from situ.expr.emit_spark import Reader, emit_spark, read_column
+from situ.expr.tree import FALSE, TRUE
+from situ.visibility.bits import WORD, Numbers, numbers_in, to_words
 from situ.visibility.families import Nested, Step
+from situ.visibility.filters import Filters
 from situ.visibility.plan import Pair, Verdict, VisibilityPlan
 
 _NEEDED = pa.list_(pa.struct([("at", pa.int32()), ("mask", pa.int64())]))
@@ -66,6 +70,20 @@ def visible_candidates(candidates: DataFrame, pairs: DataFrame, keys: Sequence[s
     """
     on = [*keys, "advertised", "subscribed"]
     return candidates.join(pairs, on).where(is_visible()).drop("sets", "nested")
+
+
+def stamped_bits(filters: Filters, numbers: Numbers, stamped: int, type: str, reader: Reader = read_column) -> Column:
+    """The bits of events of one type, in words of 63: each filter that is not constant for the type, once."""
+    texts = numbers.texts()
+    words: list[list[str]] = [["0L"] for _ in to_words(stamped)]
+    for number in numbers_in(stamped):
+        at, place = divmod(number, WORD)
+        node = filters.node(texts[number], type)
+        if node == TRUE:
+            words[at].append(f"{1 << place}L")
+        elif node != FALSE:
+            words[at].append(f"IF({emit_spark(node, reader).matches}, {1 << place}L, 0L)")
+    return sf.expr(f"CAST(array({', '.join(' | '.join(parts) for parts in words)}) AS ARRAY<BIGINT>)")
 
 
 def _all_sets(bits: str, sets: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation, check_executed
-from situ.deployment.tagging import check_tagged
+from situ.deployment.tagging import check_seen, check_tagged
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
@@ -127,7 +127,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     )
     for each in tagged:
         problems.extend(check_tagged(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
-    return replace(
+    deployment = replace(
         schema,
         policies=policies,
         scopes=scopes,
@@ -135,6 +135,9 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,
     )
+    if not problems.errors:
+        problems.extend(check_seen(deployment))
+    return deployment
 
 
 def _settings(documents: tuple[Document, ...], problems: Problems) -> Settings:

@@ -369,7 +369,13 @@ def _scopes() -> dict[str, Any]:
     }
     dimension = {**_object({key: parts[key] for key in DIMENSION_KEYS}), "type": ["object", "null"]}
     policy = _object({key: _tags(about) for key, about in zip(POLICY_KEYS, ("as whom", "to whom"), strict=True)})
-    rights = {"type": "array", "items": {"enum": list(RIGHTS)}, "minItems": 1}
+    rights = {
+        "type": "array",
+        "items": {"enum": list(RIGHTS)},
+        "minItems": 1,
+        "description": ", ".join(f"`{right}`" for right in RIGHTS),
+    }
+    memberships = _named(_CLIENT_NAME, {**names, "description": "scopes of a dimension"}, "by dimension")
     grant = _object(
         {
             "to": _about("a client, a policy or a person"),
@@ -390,7 +396,7 @@ def _scopes() -> dict[str, Any]:
     )
     sections = {
         "dimensions": _named(_CLIENT_NAME, dimension, "ways of dividing the world, by name"),
-        "clients": _named(_CLIENT_NAME, _named(_CLIENT_NAME, names, "by dimension"), "the scopes they are directly in"),
+        "clients": _named(_CLIENT_NAME, memberships, "the scopes they are directly in"),
         "policies": _named(_CLIENT_NAME, policy, "the tags that policies read and publish with"),
         "grants": {"type": ["array", "null"], "items": grant, "description": "who may do what"},
         "releases": {"type": ["array", "null"], "items": release, "description": "situations that may be seen further"},

@@ -47,6 +47,7 @@ from situ.registry.objects import (
     revised,
     versions_of,
 )
+from situ.registry.principals import Principals
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
@@ -112,6 +113,11 @@ class Registry:
     def place(self) -> str:
         """Where it is, for people."""
         return self._database.place
+
+    @property
+    def principals(self) -> Principals:
+        """Who is let in with keys of their own."""
+        return Principals(self._database, self._clock)
 
     # ── what there is ──
 

@@ -1,7 +1,7 @@
 """The tables of the registry, as this release knows them. How a database comes to have them: :mod:`migrations`.
 
-Rows are only ever added, but for one column: what a deployment holds is kept as spans of versions, and a span that
-ends gets its end. So a change costs as many rows as things change, however much is declared.
+Rows are only ever added, but for one thing: what a deployment holds is kept as spans of versions, and a span that ends
+gets its end; so does the key of a principal. So a change costs as many rows as things change, however much is declared.
 """
 
 from __future__ import annotations
@@ -113,4 +113,18 @@ STATE = Table(
     Column("key", String(512), primary_key=True),
     Column("version", Integer, nullable=False),
     Column("value", Text, nullable=False),
+)
+
+PRINCIPAL = Table(
+    "principal",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),  # counts the keys of one name
+    Column("key", String(64), nullable=False),  # the public half
+    Column("rights", String(32), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("ended", Instant, nullable=True),  # none while the key opens something
+    Column("ended_by", Text, nullable=True),
+    UniqueConstraint("key", name="principal_key"),
 )

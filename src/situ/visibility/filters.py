@@ -118,7 +118,7 @@ class Filters:
 
     def _checked(self, text: str, locate: Locate) -> tuple[Meaning, ...]:
         """Groups that have most of what is mentioned come first: what they mean is known of those that have less."""
-        mentioned = sorted(self._having.keys() & set(_WORD.findall(text)))
+        mentioned = sorted(set(_WORD.findall(text)))
         groups = sorted(self._groups(mentioned).items(), key=lambda group: len(group[0][1]))
         right: list[Meaning] = []
         wrong: list[Meaning] = []
@@ -164,10 +164,11 @@ def _present(meaning: Meaning) -> set[Attribute]:
 def _lacking(meaning: Meaning, right: Sequence[Meaning]) -> Meaning:
     """The same for types that have less, or something else by a name: what the filter asks for they have not."""
     present = _present(meaning)
+    own = {each.name for each in present}  # the other may only have been lent what these types have themselves
 
     def differing(other: Meaning) -> frozenset[Path]:
         others = {(each.name,) for each in other.payload.attributes if each not in present}
-        return other.missing | meaning.missing | others
+        return meaning.missing | others | {path for path in other.missing if path[0] not in own}
 
     nearest = min(right, key=lambda other: len(differing(other)))
     return replace(meaning, node=nearest.node, missing=differing(nearest), problems=())

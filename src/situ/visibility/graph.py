@@ -63,6 +63,10 @@ class Scope:
     carriers: tuple[str, ...] | None = None
     place: Location | None = _place()
 
+    def __post_init__(self) -> None:
+        if any(link == NO_LINK for _, link in self.links):
+            object.__setattr__(self, "links", tuple(each for each in self.links if each[1] != NO_LINK))
+
     def link(self, container: str) -> Link:
         return next((link for name, link in self.links if name == container), NO_LINK)
 

@@ -1,0 +1,128 @@
+"""What ``situ client`` does: the registry first, then the file, then the server, which is told at once if it runs.
+
+In this order nobody is let in whom the registry does not know, and who is ended there is not let in again, whatever
+fails behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from situ.bus.address import resolve_address
+from situ.bus.credentials import ClientCredentials, file_of, make_folder, make_seed, public_key, seed_in, write_secret
+from situ.bus.nats import open_bus
+from situ.bus.permissions import users
+from situ.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER
+from situ.cli.registered import Registered, refusing, registry_of
+from situ.errors import SituError
+from situ.host.admitting import admitted, ask_to_admit
+from situ.registry import current_user
+
+_TIMEOUT = 5.0
+_OWN_SERVER = (
+    "The bus is a server of your own: put what `situ client configuration` prints into its configuration, and have it "
+    "read that again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What was done."""
+
+    name: str
+    said: str
+    file: str = ""
+    key: str = ""
+    in_force: bool = False
+    """The server that runs lets in who is to be let in."""
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        made = {"file": self.file, "key": self.key} if self.file else {}
+        return {"name": self.name, **made, "in_force": self.in_force}
+
+
+def add_client(project: Path | None, name: str, out: Path | None) -> Change:
+    with registry_of(project) as registered, refusing():
+        _check_name(registered, name)
+        return _made(registered, name, out, lambda key: registered.registry.principals.add(name, key, who=_who()))
+
+
+def rotate_client(project: Path | None, name: str, out: Path | None) -> Change:
+    with registry_of(project) as registered, refusing():
+        return _made(registered, name, out, lambda key: registered.registry.principals.rotate(name, key, who=_who()))
+
+
+def remove_client(project: Path | None, name: str) -> Change:
+    with registry_of(project) as registered, refusing():
+        registered.registry.principals.remove(name, who=_who())
+        file_of(registered.path, name).unlink(missing_ok=True)
+        in_force, notes = _tell(registered)
+        said = f"{name} is not let in any more." if in_force else f"The credentials of {name} are ended."
+        return Change(name=name, said=said, in_force=in_force, notes=notes)
+
+
+def configuration_of(project: Path | None) -> str:
+    """The users of a server of one's own, the run's among them as far as its credentials tell."""
+    with registry_of(project) as registered:
+        found = admitted(registered.registry)
+        zone, given = registered.settings.zone, registered.settings.bus.credentials
+        run = "# The user of the run, who may do everything, goes here: { user: …, password: … }"
+        if given is not None:
+            file = registered.path / Path(given.value).expanduser()
+            seed = seed_in(file.read_text(encoding="utf-8")) if file.is_file() else None
+            run = f"{{ nkey: {public_key(seed)} }}  # the run" if seed else run
+        return f"# Clients of {registered.settings.name}, zone {zone}\n{users(zone, found, run)}\n"
+
+
+def _made(registered: Registered, name: str, out: Path | None, store: Callable[[str], object]) -> Change:
+    seed = make_seed()
+    credentials = ClientCredentials(client=name, zone=registered.settings.zone, seed=seed)
+    key = public_key(seed)
+    folder = make_folder(registered.path)
+    file = out if out is not None else folder / file_of(registered.path, name).name
+    new = file.with_name(f"{file.name}.made")
+    write_secret(new, credentials.text())  # before the registry: one that cannot be written changes nothing
+    try:
+        store(key)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    new.replace(file)
+    in_force, notes = _tell(registered)
+    said = f"The credentials of {name} are in {file}."
+    return Change(name=name, said=said, file=str(file), key=key, in_force=in_force, notes=notes)
+
+
+def _tell(registered: Registered) -> tuple[bool, tuple[str, ...]]:
+    """Have the run let in whom the registry names; whether it does, and what else is to do."""
+    if registered.settings.bus.kind == "nats":
+        return False, (_OWN_SERVER,)
+    try:
+        asyncio.run(_ask(registered))
+    except SituError as error:
+        if error.code in (NO_BUS.code, NO_LISTENER.code):
+            return False, ("No run is active: this is in force when one starts.",)
+        raise
+    return True, ()
+
+
+async def _ask(registered: Registered) -> None:
+    address = resolve_address(registered.path, registered.settings)
+    async with await open_bus(address, name="situ client", timeout=_TIMEOUT, patience=_TIMEOUT) as bus:
+        await ask_to_admit(bus)
+
+
+def _check_name(registered: Registered, name: str) -> None:
+    """Policies publish under their names, too."""
+    registry = registered.registry
+    if registry.version() and name in registry.current().policies:
+        raise SituError(NAME_NOT_POSSIBLE(name=name, reason="a policy has this name"))
+
+
+def _who() -> str:
+    return current_user()

@@ -1,0 +1,74 @@
+"""``situ scopes``: who is in what, drawn; and the commands by which that is changed stand below it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit, Stop
+from situ.cli.groups import group
+from situ.cli.options import Json, Project, Quiet, begin
+
+app = group(
+    "scopes",
+    """Draw scopes: what is in what, the filters at their boundaries, and the clients in them.
+
+    Edges go from a scope up to what it is in. A scope that is in several is shown below each of them, and what is in it
+    below the first. While the project runs its scopes are drawn as they are in force.
+
+    \b
+    Examples:
+      situ scopes
+      situ scopes --dimension membership --svg membership.svg
+    """,
+)
+
+
+@app.callback(invoke_without_command=True)
+def scopes(
+    context: typer.Context,
+    dimension: Annotated[
+        str, typer.Option("--dimension", "-d", metavar="NAME", help="Only this one.", show_default=False)
+    ] = "",
+    svg: Annotated[
+        str, typer.Option("--svg", metavar="FILE", help="Draw them into this file, too.", show_default=False)
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Its help is the one above."""
+    import asyncio
+    from pathlib import Path
+
+    from situ.cli.draw_scopes import draw_scopes
+    from situ.cli.files import write_new
+    from situ.cli.in_force import deployment_in_force
+    from situ.cli.opened import open_project
+    from situ.visibility.json_form import scopes_as_json
+    from situ.visibility.rights import unknown_dimension
+
+    if context.invoked_subcommand is not None:
+        return Exit.DONE
+    output = begin(context, json=as_json, quiet=quiet)
+    graph = asyncio.run(deployment_in_force(open_project(project))).scopes
+    if dimension and dimension not in graph.dimensions:
+        raise Stop(Exit.NO, unknown_dimension(graph, dimension))
+    wanted = (dimension,) if dimension else tuple(graph.dimensions)
+    if svg:
+        write_new(Path(svg), draw_scopes(graph, wanted), overwrite=True)
+
+    def shown() -> Any:
+        from situ.cli.show_scopes import show_scopes
+
+        return show_scopes(graph, wanted)
+
+    def data() -> dict[str, Any]:
+        written = scopes_as_json(graph)
+        return {**written, "dimensions": {name: written["dimensions"][name] for name in wanted}}
+
+    output.answer(data, shown)
+    if svg:
+        output.note(f"The scopes are drawn in {svg}.")
+    return Exit.DONE

@@ -1,0 +1,127 @@
+"""Stage detect, for policies that begin in the past: each bucket works what the root log holds, in Spark's workers.
+
+The batch that brings such a policy begins with this. A task reads all of that part of the log and keeps what belongs to
+its bucket; what its kernels remember then lies beside the checkpoint, where the bucket's own step finds it. Repeated,
+it comes to the same: the part of the log ends where the batch begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from situ.bus.address import Address
+from situ.bus.blocking import shared_bus
+from situ.bus.names import Names
+from situ.deployment.filling import Filled, Filling, to_fill
+from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.log_time import looked_back
+from situ.deployment.plan import Plan
+from situ.deployment.progress import Progress
+from situ.event.instants import instant_at
+from situ.pipeline.detect import row_of, stream_of
+from situ.pipeline.detect_source import SCHEMA
+from situ.pipeline.kept import StateStore, name_of
+from situ.pipeline.looking_up import known_instances
+from situ.pipeline.offsets import Offset
+from situ.pipeline.plans import load_plan
+from situ.situation.meaning.watermark import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Policies that begin at one instant: which part of the log they work, and from which message on it counts."""
+
+    policies: tuple[str, ...]
+    since: int
+    first: int
+    begin: int
+    last: int
+
+
+class Found(msgspec.Struct):
+    """What a bucket has of one such past, for the driver."""
+
+    detections: dict[str, list[bytes]]
+    reached: dict[str, int]
+    seen: dict[str, Seen]
+    told: list[str]
+
+
+def pasts_of(plan: Plan, before: Progress, address: Address, last: int) -> list[Past]:
+    """What is to be worked of the log, up to a message, by policies that are new to ``before``."""
+    bus, log = shared_bus(address), Names(address.zone).root_stream
+    found = []
+    for since, names in to_fill(plan.detecting, plan.deployment.starts, before).items():
+        early = max(since - looked_back(plan.detecting.only(names)), 0)
+        first, begin = bus.find(log, instant_at(early)), bus.find(log, instant_at(since))
+        found.append(Past(policies=names, since=since, first=first, begin=begin, last=last))
+    return found
+
+
+def fill(
+    session: SparkSession, address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
+) -> list[Filled]:
+    """All buckets of these policies; what their kernels remember is on disk, and not in the answer."""
+    work = filling_in(address, checkpoint, end, buckets, pasts)
+    rows = session.range(0, buckets, 1, buckets).mapInArrow(work, SCHEMA).collect()
+    return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[Found])]
+
+
+def filling_in(
+    address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark maps over the numbers of buckets."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for bucket in batch.column(0).to_pylist():
+                found = fill_bucket(address, checkpoint, end, bucket, buckets, pasts)
+                yield row_of(bucket, msgspec.msgpack.encode(found))
+
+    return run
+
+
+def fill_bucket(
+    address: Address, checkpoint: Path, end: Offset, bucket: int, buckets: int, pasts: list[Past]
+) -> list[Found]:
+    """One bucket: what it found, by instant of beginning; what it remembers is written down."""
+    plan = load_plan(address, end.version)
+    instances = known_instances(plan, address, end.tables)
+    bus, log = shared_bus(address), Names(address.zone).root_stream
+    found, states = list[Found](), dict[str, bytes]()
+    for past in pasts:
+        detecting = plan.detecting.only(past.policies)
+        filling = Filling(detecting, instances, past.begin, past.since, bucket=bucket, buckets=buckets)
+        if past.first <= past.last:
+            messages = bus.read(log, past.first, past.last)
+            filling.take(in_terms_of_now(message, plan.interpretation) for message in messages)
+        filled = filling.filled()
+        states |= {name: detecting.kernel(name, bucket, buckets).save(state) for name, state in filled.states.items()}
+        found.append(
+            Found(
+                detections={name: [stream_of(each) for each in some] for name, some in filled.detections.items()},
+                reached=dict(filled.reached),
+                seen=dict(filled.seen),
+                told=sorted(filled.told),
+            )
+        )
+    StateStore(checkpoint, bucket).save_filled(name_of(end), states)
+    return found
+
+
+def _filled(found: Found) -> Filled:
+    return Filled(
+        detections={
+            name: [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+            for name, streams in found.detections.items()
+        },
+        reached=found.reached,
+        seen=found.seen,
+        told=frozenset(found.told),
+    )
