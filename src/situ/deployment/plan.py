@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.numbering import NO_NUMBERING
 from situ.deployment.promises import Promises
 from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
@@ -52,7 +53,7 @@ class Plan:
 
 def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
     """The plan of a deployment; what the previous one has compiled already is taken from there."""
-    deployment = deployment.numbered()
+    deployment = deployment.numbered(previous.deployment.numbers if previous is not None else NO_NUMBERING)
     interpretation = Interpretation.of(deployment, previous.interpretation if previous is not None else None)
     detecting = Detecting.of(deployment, previous.detecting if previous is not None else None)
     promises = Promises(deployment, interpretation, previous.promises if previous is not None else None)

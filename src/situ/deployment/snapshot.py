@@ -122,9 +122,13 @@ class Deployment:
         contexts = self.contexts if versions is None else self.contexts.at_versions(versions)
         return replace(self, version=version, contexts=contexts)
 
-    def numbered(self) -> Deployment:
-        """With a number for everything that is stamped; itself, if the registry has given them all."""
-        numbers = self.numbers.with_all(self.scopes, (each.scopes for each in self.advertisements.values()))
+    def numbered(self, before: Numbering = NO_NUMBERING) -> Deployment:
+        """With a number for everything that is stamped; itself, if the registry has given them all.
+
+        ``before`` are those that were at work until now, if nobody else has given any.
+        """
+        tags = (each.scopes for each in self.advertisements.values())
+        numbers = (self.numbers or before).with_all(self.scopes, tags)
         return self if numbers is self.numbers else replace(self, numbers=numbers)
 
     def as_json(self) -> dict[str, Any]:
