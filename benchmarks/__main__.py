@@ -21,6 +21,7 @@ from benchmarks import (
     simulator,
     situation_enrichment,
     situation_esper,
+    situation_flink,
     situation_kernel,
     situation_latency,
     situation_many,
@@ -54,6 +55,7 @@ SCENARIOS: list[Scenario] = [
     *visibility.SCENARIOS,
     *situation_spark.SCENARIOS,
     *situation_esper.SCENARIOS,
+    *situation_flink.SCENARIOS,
 ]
 ORDER = [scenario.name for scenario in SCENARIOS]
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -15,6 +15,7 @@ import sys
 import urllib.request
 import zipfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,21 +109,24 @@ class JavaPeer:
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
-        self.about = self._answer()
+        try:
+            self._answer()
+        except PeerMissing:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         self._process.kill()
-        self._process.wait()
+        with suppress(BrokenPipeError):
+            self._process.__exit__(None, None, None)
         self._errors.close()
 
     def ask(self, *words: object) -> dict[str, Any]:
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # what it said in the end is in its log
             self._process.stdin.write("\t".join(map(str, words)) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # what it said in the end is in its log
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:

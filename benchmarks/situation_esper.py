@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.peers import JAVA, JavaPeer, compiled, from_maven
+from benchmarks.situation_answers import Answers, differences, same
 from benchmarks.situation_one_process import Detected, detect_in_one_process, in_memory, read_json
-from benchmarks.situation_recorded import NEAR, WINDOW, Files, Recording, record, write
+from benchmarks.situation_recorded import Files, record, write
 
 _JARS = (
     (
@@ -53,7 +51,6 @@ _JARS = (
 SITU, SITU_FILES = "Situ, from memory", "Situ, from files"
 ESPER, ESPER_TWO, ESPER_FILES = "Esper, from memory", "Esper, from memory, two engines", "Esper, from files"
 THESIS = "Esper, the queries of the thesis, from memory"
-Answers = frozenset[tuple[str, str]]
 
 
 def open_esper(bench: Bench, files: Files) -> JavaPeer:
@@ -78,91 +75,14 @@ def _esper(peer: JavaPeer, folder: Path, files: Files, epl: str, given: str, eng
     if epl == "thesis":
         figures |= differences(files.recording, found)
     else:
-        same(files, found)
+        same(files.recording, found)
     return Taken(value=told["events"] / told["seconds"], figures=figures)
 
 
 def _situ(files: Files, given: Callable[[], Any]) -> Taken:
     done: Detected = detect_in_one_process(files, given())
-    same(files, done.answers)
+    same(files.recording, done.answers)
     return done.taken
-
-
-def same(files: Files, found: Answers) -> None:
-    """Answers are those expected, all of them and no others."""
-    expected = files.recording.answers
-    assert found == expected, f"{len(found - expected)} invented, {len(expected - found)} missed"
-
-
-# ── what the queries of the thesis find beyond the policy ─────────────────────────────────────────
-
-
-def differences(recording: Recording, found: Answers) -> dict[str, float]:
-    """Explain every answer of the thesis's queries that the policy does not have; there must be none the other way.
-
-    The queries look for an employee in the seconds *after* a guest was seen, and for one event of the employee that is
-    both in the room and near where that guest was. The policy looks at the seconds before, too, and at all events of
-    the two. So each alarm too many must have an employee who was there before, or one near at another moment.
-    """
-    expected = recording.answers
-    assert expected <= found, f"{len(expected - found)} detections are no alarms of the queries"
-    people = _People(recording)
-    before = other = 0
-    for event, room in sorted(found - expected):
-        if people.came_before(event, room):
-            before += 1
-        else:
-            assert people.is_refuted(event, room), f"no reason why {event} in {room} is none"
-            other += 1
-    return {
-        "alarms that the policy has, too": len(expected),
-        "alarms refuted by who was there before": before,
-        "alarms refuted by other events of the two": other,
-    }
-
-
-class _People:
-    """Where everybody was, to look things up slowly."""
-
-    def __init__(self, recording: Recording) -> None:
-        events = recording.events
-        names = events["person"].to_numpy(zero_copy_only=False)
-        self._place = {event: place for place, event in enumerate(events["id"].to_pylist())}
-        self._names = names
-        self._x, self._y = events["x"].to_numpy(), events["y"].to_numpy()
-        self._times = events["time"].cast(pa.int64()).to_numpy()
-        status = dict(zip(recording.persons["id"].to_pylist(), recording.persons["status"].to_pylist(), strict=True))
-        self._employees = np.array([status.get(name) == "employee" for name in names])
-        self._rooms = {row["id"]: row for row in recording.rooms.to_pylist()}
-
-    def came_before(self, event: str, room: str) -> bool:
-        """An employee was in the room, near this place, in the seconds before, by one event."""
-        place = self._place[event]
-        seen = self._in(room, self._times[place] - WINDOW, self._times[place])
-        return bool((self._apart(place, seen) <= NEAR**2).any())
-
-    def is_refuted(self, event: str, room: str) -> bool:
-        """The counterexample of the policy, by its definition."""
-        place = self._place[event]
-        time, guest = self._times[place], self._names[place]
-        for employee in set(self._names[self._in(room, time - WINDOW, time + WINDOW)]):
-            theirs, own = np.flatnonzero(self._names == employee), np.flatnonzero(self._names == guest)
-            for each in own:
-                later = np.maximum(self._times[theirs], self._times[each])
-                fits = (np.abs(self._times[theirs] - self._times[each]) <= WINDOW) & (np.abs(later - time) <= WINDOW)
-                if (self._apart(each, theirs[fits]) <= NEAR**2).any():
-                    return True
-        return False
-
-    def _in(self, room: str, begin: int, end: int) -> Any:
-        """Events of employees in a room."""
-        area = self._rooms[room]
-        then = np.flatnonzero(self._employees & (self._times >= begin) & (self._times <= end))
-        x, y = self._x[then], self._y[then]
-        return then[(area["x1"] <= x) & (x <= area["x2"]) & (area["y1"] <= y) & (y <= area["y2"])]
-
-    def _apart(self, place: int, others: Collection[int]) -> Any:
-        return (self._x[others] - self._x[place]) ** 2 + (self._y[others] - self._y[place]) ** 2
 
 
 # ── the measurement ───────────────────────────────────────────────────────────────────────────────

@@ -17,9 +17,10 @@ import psutil
 import pytest
 
 from situ.bus.address import resolve_address
-from situ.bus.embedded import EmbeddedServer, find_program
+from situ.bus.embedded import EmbeddedServer
 from situ.bus.folder_lock import FolderLock, read_lock
 from situ.bus.nats import open_bus
+from situ.bus.server_program import find_program
 from situ.errors import SituError
 from situ.event.message import Message
 from situ.settings import Settings

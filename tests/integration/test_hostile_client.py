@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import nats.errors
@@ -15,7 +15,7 @@ from situ.bus.interface import Bus
 from situ.bus.permissions import permissions_of
 from situ.edge.connecting import connect
 from situ.errors import SituError
-from situ.event.message import REPLY
+from situ.event.message import REPLY, Message
 from tests.admitted import AdmittingServer, Plain, admitting_server, plain
 from tests.edge_zone import EdgeZone, edge_zone, eventually, take
 
@@ -186,41 +186,87 @@ def body(**fields: object) -> bytes:
     return json.dumps(fields).encode()
 
 
+INGRESS = "situ.main.in.r1.alice"
+REQUESTS = {
+    "a name with an underscore": body(do="next", name="bob_board", batch=1),
+    "a wildcard": body(do="next", name="*", batch=1),
+    "a dot": body(do="next", name="x.y", batch=1),
+    "a path": body(do="info", name="../bob_board"),
+    "another line": body(do="info", name="board\r\nPUB x 0"),
+    "no consumer of its own": body(do="again", name="board", seq=1, batch=10, next_by_subj="situ.main.out.>"),
+    "no such request": body(do="delete", name="board"),
+    "too many": body(do="next", name="board", batch=10**9),
+    "for too long": body(do="next", name="board", batch=1, expires=10**15),
+    "no sequence": body(do="ack", name="board", seq=-1, number=1),
+    "no JSON": b"\xff",
+    "no object": b"[]",
+}
+KINDS = ("Describe", "Take")
+PLACES = (
+    "situ.main.live.bob",
+    "situ.main.in.r1.bob",
+    "$JS.API.STREAM.PURGE.ROOT_main",
+    "$KV.registry.current",
+    "_INBOX.>",
+)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, bool]]:
+    """Request → how often it was refused, and whether there was no answer and no consumer changed."""
+
+    async def main() -> dict[str, tuple[int, bool]]:
+        found: dict[str, tuple[int, bool]] = {}
+        async with prepared(server, tmp_path_factory.mktemp("zone")) as (zone, alice):
+            assert zone.router is not None
+            before = await zone.bus.consumers()
+            for why, asked in REQUESTS.items():
+                refused = zone.router._desk.refused
+                with suppress(nats.errors.TimeoutError):
+                    await alice.ask(INGRESS, asked, timeout=0.3, **{"Situ-Message": "Take"})
+                    refused = -1
+                found[why] = zone.router._desk.refused - refused, await zone.bus.consumers() == before
+        return found
+
+    with admitting_server(tmp_path_factory.mktemp("nats"), "alice", "bob") as server:
+        return asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[list[str], bool]]:
+    """A request whose answer is to go to another place → what came there, and whether nothing changed."""
+
+    async def main() -> dict[tuple[str, str], tuple[list[str], bool]]:
+        found: dict[tuple[str, str], tuple[list[str], bool]] = {}
+        heard: list[str] = []
+
+        async def hear(message: Message) -> None:
+            heard.append(message.subject)
+
+        async with prepared(server, tmp_path_factory.mktemp("zone")) as (zone, alice):
+            await zone.bus.serve("situ.main.live.bob", hear)
+            before = await traces(zone.bus)
+            for kind in KINDS:
+                for place in PLACES:
+                    asked = body(do="info", name="board")
+                    await alice.publish(INGRESS, asked, reply=place, **{"Situ-Message": kind})
+                    await alice.publish(INGRESS, asked, **{"Situ-Message": kind, REPLY: place})
+                    await alice.ask(INGRESS, asked, **{"Situ-Message": "Take"})  # what came before was looked at
+                    found[kind, place] = list(heard), await traces(zone.bus) == before
+        return found
+
+    with admitting_server(tmp_path_factory.mktemp("nats"), "alice", "bob") as server:
+        return asyncio.run(main())
+
+
 class TestByTheRouter:
     """What goes to its own ingress, and asks for what is not its own."""
 
-    INGRESS = "situ.main.in.r1.alice"
-
-    @pytest.mark.parametrize(
-        ("asked", "why"),
-        [
-            (body(do="next", name="bob_board", batch=1), "a name has no underscore"),
-            (body(do="next", name="*", batch=1), "a wildcard"),
-            (body(do="next", name="x.y", batch=1), "a dot"),
-            (body(do="info", name="../bob_board"), "a path"),
-            (body(do="info", name="board\r\nPUB x 0"), "another line"),
-            (body(do="again", name="board", seq=1, batch=10, next_by_subj="situ.main.out.>"), "no consumer of its own"),
-            (body(do="delete", name="board"), "no such request"),
-            (body(do="next", name="board", batch=10**9), "too many"),
-            (body(do="next", name="board", batch=1, expires=10**15), "for too long"),
-            (body(do="ack", name="board", seq=-1, number=1), "no sequence"),
-            (b"\xff", "no JSON"),
-            (b"[]", "no object"),
-        ],
-    )
+    @pytest.mark.parametrize("why", REQUESTS)
     def test_requests_for_what_is_not_its_own_get_no_answer(
-        self, asked: bytes, why: str, server: AdmittingServer, tmp_path: Path
+        self, why: str, answers: dict[str, tuple[int, bool]]
     ) -> None:
-        async def main() -> None:
-            async with prepared(server, tmp_path) as (zone, alice):
-                before = await zone.bus.consumers()
-                with pytest.raises(nats.errors.TimeoutError):
-                    await alice.ask(self.INGRESS, asked, timeout=0.5, **{"Situ-Message": "Take"})
-                assert zone.router is not None
-                assert zone.router._desk.refused == 1, why
-                assert await zone.bus.consumers() == before
-
-        asyncio.run(main())
+        assert answers[why] == (1, True)
 
     def test_it_reads_again_what_it_was_given_and_nothing_else(self, server: AdmittingServer, tmp_path: Path) -> None:
         async def main() -> None:
@@ -235,11 +281,11 @@ class TestByTheRouter:
                 for refused, subject in enumerate((foreign, "", "situ.main.out.*"), 1):
                     asked = body(do="again", name="levels", seq=1, batch=10, next_by_subj=subject)
                     with pytest.raises(nats.errors.TimeoutError):
-                        await alice.ask(self.INGRESS, asked, timeout=0.5, **{"Situ-Message": "Take"})
+                        await alice.ask(INGRESS, asked, timeout=0.5, **{"Situ-Message": "Take"})
                     assert zone.router is not None
                     assert zone.router._desk.refused == refused
                 asked = body(do="again", name="levels", seq=5, batch=10, next_by_subj=own)
-                answer = await alice.ask(self.INGRESS, asked, **{"Situ-Message": "Take"})
+                answer = await alice.ask(INGRESS, asked, **{"Situ-Message": "Take"})
                 assert (answer.headers or {}).get("Status") == "404", "there is nothing, and it is told so"
 
         asyncio.run(main())
@@ -249,49 +295,19 @@ class TestByTheRouter:
 
         async def main() -> dict[str, object]:
             async with prepared(server, tmp_path) as (_, alice):
-                answer = await alice.ask(self.INGRESS, body(do="info", name="board"), **{"Situ-Message": "Take"})
+                answer = await alice.ask(INGRESS, body(do="info", name="board"), **{"Situ-Message": "Take"})
                 found: dict[str, object] = json.loads(answer.data)["error"]
                 return found
 
         assert asyncio.run(main())["code"] == 404
 
-    @pytest.mark.parametrize(
-        "place",
-        [
-            "situ.main.live.bob",
-            "situ.main.in.r1.bob",
-            "$JS.API.STREAM.PURGE.ROOT_main",
-            "$KV.registry.current",
-            "_INBOX.>",
-        ],
-    )
-    @pytest.mark.parametrize("kind", ["Describe", "Take"])
+    @pytest.mark.parametrize("place", PLACES)
+    @pytest.mark.parametrize("kind", KINDS)
     def test_the_router_does_not_write_for_it(
-        self, kind: str, place: str, server: AdmittingServer, tmp_path: Path
+        self, kind: str, place: str, written: dict[tuple[str, str], tuple[list[str], bool]]
     ) -> None:
         """The server does not ask who may write to the subject of an answer; and the router may write anywhere."""
-
-        async def main() -> None:
-            async with prepared(server, tmp_path) as (zone, alice):
-                before = await traces(zone.bus)
-                heard: list[str] = []
-
-                async def hear(message: object) -> None:
-                    heard.append(place)
-
-                listening = None
-                if place.startswith("situ.main.live"):
-                    listening = await zone.bus.serve(place, hear)
-                asked = body(do="info", name="board")
-                await alice.publish(self.INGRESS, asked, reply=place, **{"Situ-Message": kind})
-                await alice.publish(self.INGRESS, asked, **{"Situ-Message": kind, REPLY: place})
-                with pytest.raises(nats.errors.Error):  # what comes behind is answered: these were looked at
-                    await alice.ask(self.INGRESS, b"x", timeout=0.5, **{"Situ-Message": "Take"})
-                assert (heard, await traces(zone.bus)) == ([], before)
-                if listening is not None:
-                    await listening.close()
-
-        asyncio.run(main())
+        assert written[kind, place] == ([], True)
 
     def test_events_with_keys_of_another_are_refused(self, server: AdmittingServer, tmp_path: Path) -> None:
         event = b'[\n{"specversion":"1.0","type":"Alarm","data":{"text":"x","severity":1}}\n]'
@@ -304,7 +320,7 @@ class TestByTheRouter:
                     headers = {"Situ-Message": "Publish", "Situ-Session": str(status.session), "Situ-Count": "1"}
                     for client, code in (("bob", "R011"), ("alice", None)):
                         headers["Situ-Key"] = f"{client}.{status.incarnation}.1"
-                        answer = json.loads((await alice.ask(self.INGRESS, event, **headers)).data)
+                        answer = json.loads((await alice.ask(INGRESS, event, **headers)).data)
                         assert answer.get("code") == code
 
         asyncio.run(main())
@@ -335,8 +351,8 @@ class TestByTheRouter:
                         dead = len(await zone.messages(zone.names.dead_stream))
                         await alices.close()
                         headers = {"Situ-Client": "bob", "Situ-Own": "1", "Situ-Context": "x", "Situ-Received": "0"}
-                        await alice.ask(self.INGRESS, json.dumps(event).encode(), **headers)
-                        await alice.ask(self.INGRESS, json.dumps({**event, "id": "2", "situad": "bob/his"}).encode())
+                        await alice.ask(INGRESS, json.dumps(event).encode(), **headers)
+                        await alice.ask(INGRESS, json.dumps({**event, "id": "2", "situad": "bob/his"}).encode())
                         root = (await zone.messages(zone.names.root_stream))[stored:]
                         letters = (await zone.messages(zone.names.dead_stream))[dead:]
                         assert not any(b'"source":"bob"' in each.body for each in root)
@@ -447,6 +463,8 @@ def test_a_client_with_its_own_credentials_does_all_a_client_does(server: Admitt
                     break
                 await asyncio.sleep(0.05)
             assert await done(), "what was read is acknowledged"
+            said = {each.who for each in zone.registry.changes(kind="subscription", name="alice/board")}
+            assert said == {"alice"}, "who declared it is written down"
 
     asyncio.run(main())
 

@@ -9,38 +9,32 @@ for itself (:mod:`situ.bus.permissions`); others can be let in and shut out whil
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import logging
 import os
 import secrets
-import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-import psutil
-
 from situ.bus.address import TOKEN, Address, embedded_address
 from situ.bus.credentials import make_folder, make_seed, public_key, seed_in, write_secret
 from situ.bus.folder_lock import CREDENTIALS, STATE
 from situ.bus.permissions import Principal, users
-from situ.catalogue import BUS_FAILED, SERVER_FAILED, SERVER_MISSING
+from situ.bus.server_program import NATS, answers, dies_with_parent, end_stale, find_program
+from situ.catalogue import BUS_FAILED, SERVER_FAILED
 from situ.errors import SituError
 from situ.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 LOG = STATE / "logs" / "nats.log"
-_NATS = STATE / "nats"
 _START, _STOP = 60.0, 10.0  # seconds; a large store takes a while to be read
 _FIRST_WAIT, _LONGEST_WAIT, _STABLE = 0.1, 10.0, 30.0
-_PR_SET_PDEATHSIG = 1
 _LINES = 3
 _LOOK, _MOST_LOG = 1.0, 1024 * 1024
 _RELOAD = 10.0
@@ -114,7 +108,7 @@ class EmbeddedServer:
         await asyncio.to_thread(end_stale, self._folder)
         self.port = self._choose_port()
         await self._launch(program)
-        (self._folder / _NATS / "port").write_text(str(self.port))
+        (self._folder / NATS / "port").write_text(str(self.port))
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise(program))
 
     async def stop(self) -> None:
@@ -139,8 +133,8 @@ class EmbeddedServer:
     def _make_folders(self) -> None:
         try:
             make_folder(self._folder)
-            (self._folder / _NATS).mkdir(mode=0o700, parents=True, exist_ok=True)
-            (self._folder / _NATS).chmod(0o700)
+            (self._folder / NATS).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self._folder / NATS).chmod(0o700)
             (self._folder / LOG).parent.mkdir(parents=True, exist_ok=True)
             key = self._folder / CREDENTIALS / TOKEN
             # Before clients had keys of their own, there was a token in it.
@@ -151,7 +145,7 @@ class EmbeddedServer:
 
     def _choose_port(self) -> int:
         try:
-            port = int((self._folder / _NATS / "port").read_text())
+            port = int((self._folder / NATS / "port").read_text())
         except (OSError, ValueError):
             port = 0
         for candidate in (port, 0):
@@ -162,7 +156,7 @@ class EmbeddedServer:
         raise self._failure("there is no free port", 0)
 
     def _configure(self) -> None:
-        home = self._folder / _NATS
+        home = self._folder / NATS
         run = public_key(seed_in((self._folder / CREDENTIALS / TOKEN).read_text()) or "")
         text = _CONFIGURATION.format(
             port=self.port,
@@ -176,7 +170,7 @@ class EmbeddedServer:
 
     async def _launch(self, program: str) -> None:
         self._name = name = f"situ-{secrets.token_hex(8)}"
-        home, log = self._folder / _NATS, self._folder / LOG
+        home, log = self._folder / NATS, self._folder / LOG
         self._configure()
         start = self._read = log.stat().st_size if log.exists() else 0
         with log.open("ab") as errors:
@@ -190,10 +184,10 @@ class EmbeddedServer:
                 env={"GOMEMLIMIT": _MEMORY, **os.environ},
                 # Ctrl-C in a terminal reaches the whole group; the server must outlive what still writes to it.
                 start_new_session=True,
-                preexec_fn=_dies_with_parent(os.getpid()),
+                preexec_fn=dies_with_parent(os.getpid()),
             )
         deadline = time.monotonic() + _START
-        while not await _answers(self.port, name):
+        while not await answers(self.port, name):
             if self._process.returncode is not None:
                 raise self._failure(f"it ended with exit code {self._process.returncode}", start)
             if time.monotonic() > deadline:
@@ -300,62 +294,6 @@ class EmbeddedServer:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-
-
-def find_program() -> str:
-    """The server that came with our dependencies, else one on the PATH."""
-    beside = Path(sys.executable).parent / "nats-server"
-    if beside.exists():
-        return str(beside)
-    if (found := shutil.which("nats-server")) is not None:
-        return found
-    raise SituError(SERVER_MISSING(python=sys.executable))
-
-
-def end_stale(folder: Path) -> None:
-    """End servers of runs that are gone: two on one store would ruin it. They are known by their configuration."""
-    configuration = str(folder / _NATS / "server.conf")
-    stale = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            program, *arguments = process.cmdline() or ("",)
-            if "nats-server" in program and configuration in arguments:
-                process.terminate()
-                stale.append(process)
-    _, alive = psutil.wait_procs(stale, timeout=_STOP)
-    for process in alive:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(alive, timeout=_STOP)
-
-
-def _dies_with_parent(parent: int) -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    library = ctypes.CDLL(None, use_errno=True)
-
-    def ask() -> None:
-        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
-
-    return ask
-
-
-async def _answers(port: int, name: str) -> bool:
-    """Whether the server of this name takes connections; another one on the port is not ours."""
-    try:
-        reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 1)
-    except (OSError, TimeoutError):
-        return False
-    try:
-        return name.encode() in await asyncio.wait_for(reader.readline(), 1)
-    except (OSError, TimeoutError, ValueError):
-        return False
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
 
 
 def _since(log: Path, start: int) -> str:

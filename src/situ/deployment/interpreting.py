@@ -84,6 +84,8 @@ class Interpretation:
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, bool, str], Converter | None] = field(default_factory=dict)
     """By context, whether it is the way in, and the event type. Looked up for every event: enumerations hash slowly."""
+    _refused: dict[Converter, tuple[Problem, ...]] = field(default_factory=dict)
+    """Why engines do not execute one; empty: they do."""
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
     _decisions: dict[tuple[str, tuple[str, ...], str, str], Decision | None] = field(default_factory=dict)
@@ -405,9 +407,12 @@ class Interpretation:
         """The data of a row in the terms of the other side."""
         envelope = _NOTHING
         if way.needs_envelope:
-            if refused := list(not_executed(way.transformation, NOT_EXECUTED)):
+            if way not in self._refused:
+                self._refused[way] = tuple(not_executed(way.transformation, NOT_EXECUTED))
+            if refused := self._refused[way]:
                 return _bad(row, refused)
-            envelope = read_envelope(row)
+            if way.reads_envelope:
+                envelope = read_envelope(row)
         try:
             return way.text(envelope, row.data)
         except FAILURES:

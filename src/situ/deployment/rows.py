@@ -37,15 +37,24 @@ class Rows:
         count = len(columns)
         table: Table | None = None
         look: Callable[..., Row | None]
+        last: tuple[object, tuple[Any, ...], Row | None] = (None, (), None)
+        """Tables, values and row of the last call, in one piece: another thread may ask, too."""
 
         def find(*values: Any) -> Row | None:
-            nonlocal table, look
-            current = self.tables.get(source)
+            nonlocal table, look, last
+            tables, before, row = last
+            # An expression asks for each of the columns that it reads, again and again for the same row.
+            if values == before and tables is self.tables:
+                return row
+            tables = self.tables
+            current = tables.get(source)
             if current is None:
                 raise ValueError(f"the table {source} was not read")
             if current is not table:
                 table, look = current, current.index(columns, as_of).find
-            return look(values[:count], values[count]) if as_of else look(values)
+            row = look(values[:count], values[count]) if as_of else look(values)
+            last = (tables, values, row)
+            return row
 
         return find
 

@@ -143,9 +143,10 @@ class Declarations:
         last = {(type(each.what), each.what.id): each for each in work}
         declared = [each.what for each in last.values() if not each.withdraw]
         withdrawn = [each.what for each in last.values() if each.withdraw]
+        who = ", ".join(sorted({each.what.client for each in work}))
         try:
             outcome = await asyncio.to_thread(
-                self._registry.declare, declared, withdraw=withdrawn, who="clients", reason="declared by clients"
+                self._registry.declare, declared, withdraw=withdrawn, who=who, reason="declared by clients"
             )
         except SituError as error:
             _log.warning("declarations of clients were refused: %s", error)

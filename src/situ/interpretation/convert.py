@@ -26,7 +26,7 @@ from situ.interpretation.json_copies import with_copies
 from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
-from situ.interpretation.model import Missing, State
+from situ.interpretation.model import Lookup, Missing, State
 from situ.interpretation.rows import Find, with_rows
 from situ.interpretation.steps import Fault, faults
 from situ.interpretation.transformation import Transformation
@@ -57,6 +57,7 @@ class Converter:
         "function",
         "is_identity",
         "needs_envelope",
+        "reads_envelope",
         "transformation",
     )
 
@@ -73,6 +74,8 @@ class Converter:
         # Asked for every event; the transformation would look through its tree each time.
         self.is_identity = transformation.is_identity
         self.needs_envelope = bool(transformation.externals) or transformation.reads_envelope
+        self.reads_envelope = any(isinstance(part, Read) and part.variable == EVENT for part in walk(self._node))
+        """Whether anything of it is read, also to find rows: nobody need make it otherwise."""
 
     @property
     def _parameters(self) -> tuple[str, ...]:
@@ -100,8 +103,14 @@ class Converter:
     def structs(self) -> StructPlan | None:
         """What makes of the struct that an event was read into that of the target; None if that takes more."""
         if self._structs is UNSET:
-            self._structs = None if self.needs_envelope else self._struct_plan()
+            self._structs = self._struct_plan() if self._is_of_data else None
         return self._structs
+
+    @property
+    def _is_of_data(self) -> bool:
+        """Whether it asks for nothing but the data of the event, and rows that these lead to."""
+        externals = self.transformation.externals.values()
+        return not (self.reads_envelope or self._bound) and all(isinstance(each.of, Lookup) for each in externals)
 
     def _struct_plan(self) -> StructPlan | None:
         made = self.transformation
