@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from situ.deployment.parts import Part, read_parts, write_parts
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
 from situ.event.row import Bad, Row
-from situ.registry import open_registry
 from situ.registry.snapshots import decode_deployment, encode_deployment
 from situ.settings import Settings
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -316,26 +314,6 @@ def test_numbers_are_carried_but_no_part_of_what_is_declared() -> None:
     assert (
         json.dumps(json.loads(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() == content
     )
-
-
-def test_the_registry_keeps_epochs_and_numbers(tmp_path: Path) -> None:
-    folder = deploy(OPEN, subs={})
-    with open_registry(tmp_path, folder.settings) as registry:
-        assert registry.apply(replace(folder, scopes=NO_SCOPES, advertisements={}), "me").deployment.epoch == 0
-        assert registry.current().numbers is NO_NUMBERING
-        first = registry.apply(folder, "me").deployment
-        assert (first.epoch, first.numbers.tags) == (1, (NO_TAGS, LINE))
-        second = registry.apply(deploy(PLANT, subs={}), "me").deployment
-        assert (second.epoch, len(second.numbers.filters)) == (2, 2)
-    with open_registry(tmp_path, folder.settings) as registry:
-        assert registry.current() == second
-        assert (registry.at(2).epoch, registry.at(2).numbers) == (1, second.numbers)
-        gone = registry.apply(replace(folder, scopes=NO_SCOPES, advertisements={}), "me").deployment
-        assert (gone.epoch, gone.numbers) == (0, second.numbers)
-    with open_registry(tmp_path, folder.settings) as registry:
-        again = registry.apply(deploy(OPEN, tags=OFFICE, subs={}), "me").deployment
-        assert again.epoch > 2
-        assert again.numbers.tags == (NO_TAGS, LINE, OFFICE)
 
 
 def test_a_line_says_what_it_is_stamped_with_behind_everything_else() -> None:
