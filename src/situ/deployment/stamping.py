@@ -1,11 +1,12 @@
 """Which filters are true for a row: one generated function for each type and choice of filters.
 
-Only attributes that the filters ask for are read from the data, and nothing at all where the type alone decides.
+Only what the filters ask for is read, of the envelope and of the data, and nothing at all where the type alone decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from situ.errors import SituError
@@ -22,6 +23,7 @@ Bits: TypeAlias = Callable[[Row], int]
 _Asked = tuple[int, Node]
 _Many = Callable[[Mapping[str, Any], Mapping[str, Any]], int]
 
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _TOGETHER = 32
 """Filters in one function."""
 
@@ -40,13 +42,15 @@ def bits_function(filters: Filters, numbers: Numbers, wanted: int, type: str) ->
     event = filters.types.event(type)
     if not asked or event is None:
         return lambda row: always
-    reads = [each for _, node in asked for each in walk(node) if isinstance(each, Read) and each.variable == "data"]
-    names = frozenset(each.path[0] for each in reads) if all(each.path for each in reads) else None
-    read = data_reader(event, names) if reads else _nothing
+    reads = [each for _, node in asked for each in walk(node) if isinstance(each, Read)]
+    below = [each.path for each in reads if each.variable == "data"]
+    names = frozenset(path[0] for path in below) if all(below) else None
+    read = data_reader(event, names) if below else _nothing
+    around = read_envelope if any(each.variable == "event" for each in reads) else _nothing
     functions = [_function(asked[start : start + _TOGETHER]) for start in range(0, len(asked), _TOGETHER)]
 
     def bits(row: Row) -> int:
-        envelope, data = read_envelope(row), read(row.data)
+        envelope, data = around(row), read(row.data)
         found = always
         for function in functions:
             found |= function(envelope, data)
@@ -55,8 +59,9 @@ def bits_function(filters: Filters, numbers: Numbers, wanted: int, type: str) ->
     return bits
 
 
-def _nothing(data: bytes) -> Mapping[str, Any]:
-    return {}
+def _nothing(whole: object) -> Mapping[str, Any]:
+    """No filter asks for any of it."""
+    return _EMPTY
 
 
 def _function(asked: Sequence[_Asked]) -> _Many:
