@@ -13,7 +13,7 @@ from situ.deployment.numbering import NO_NUMBERING, Numbering
 from situ.deployment.parts import Part, read_parts, write_parts
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
-from situ.event.row import Bad, Row
+from situ.event.row import Bad, Origin, Row
 from situ.registry.snapshots import decode_deployment, encode_deployment
 from situ.settings import Settings
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -322,3 +322,25 @@ def test_a_line_says_what_it_is_stamped_with_behind_everything_else() -> None:
     assert line.endswith(b'"situpos":"1","situtags":3,"situepoch":41,"situbits":"1f"}')
     assert decode_line(line) == row
     assert bare_line(decode_line(line), line) == encode_row(row)
+
+
+@pytest.mark.parametrize("epoch", [0, 7])
+def test_what_looks_like_a_stamp_in_the_data_is_none(epoch: int) -> None:
+    row = replace_row(alarm(1), data=b'{"severity":1,"situtags":5,"situepoch":6}', epoch=epoch)
+    line = stamped_line(row, encode_row(row))
+    again = decode_line(line)
+    assert (again.tags, again.epoch) == (0, epoch)
+    assert bare_line(again, line) == encode_row(row)
+
+
+@pytest.mark.parametrize("forged", [{"situtags": 1}, {"situepoch": 1}, {"situbits": "ff"}, {"situparts": "1.1.0"}])
+def test_nobody_stamps_his_own_events(forged: dict[str, object]) -> None:
+    plan = compile_plan(deploy())
+    sent = {"specversion": "1.0", "id": "1", "source": "press", "type": "Alarm", "data": {"severity": 1}}
+    origin = Origin(client="press", incarnation=1, seq=1, received=0, pos=1)
+    honest, forger = (
+        plan.interpretation.decode(json.dumps([{**sent, **more}]).encode(), origin)[0] for more in ({}, forged)
+    )
+    assert honest == forger
+    assert isinstance(forger, Row)
+    assert b"situ" not in forger.ext.encode()
