@@ -141,7 +141,7 @@ class Session:
                 reason = "the connection to it was lost"
                 raise SituError(ZONE_UNREACHABLE(zone=self._zone, client=self.client, reason=reason)) from None
             except SituError as error:
-                if self.error is not None or error.code in _NEVER:
+                if self._is_over or error.code in _NEVER:
                     raise
                 wait = pause(attempt, _CHANCE.random())
                 if loop.time() + wait > deadline or not error.code.startswith("B"):
@@ -155,6 +155,11 @@ class Session:
                 self.lost()
                 continue
             raise error_told(answer)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether it ended meanwhile."""
+        return self.error is not None
 
     async def transmit(self, message: FromClient) -> FromRouter:
         """Ask once, whatever comes of it."""
