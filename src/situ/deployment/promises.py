@@ -46,9 +46,14 @@ class Promises:
         if not new:
             return
         self._asked = {**self._asked, **new}
-        undecided = frozenset(id for id, each in new.items() if not self._is_decidable(each))
-        self._undecided |= undecided
-        self._routing = self._compiled({id: each for id, each in self._asked.items() if id not in self._undecided})
+        try:
+            self._routing = self._compiled(self._decided())
+        except SituError:
+            self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
+            self._routing = self._compiled(self._decided())
+
+    def _decided(self) -> Mapping[str, Subscription]:
+        return {id: each for id, each in self._asked.items() if id not in self._undecided}
 
     def _as_asked(self, each: Advertisement) -> Subscription:
         context = self._interpretation.context_of(each.client)

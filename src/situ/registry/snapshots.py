@@ -36,6 +36,7 @@ class Current:
 
     version: int
     digest: str
+    epoch: int = 0
 
 
 def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
@@ -72,11 +73,13 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     content, digest = await asyncio.to_thread(encode_deployment, deployment)
     name = str(deployment.version)
     known = await current_deployment(bus)
-    await _publish_scopes(bus, deployment)
+    if deployment.epoch and (known is None or known.epoch != deployment.epoch):
+        await _publish_scopes(bus, deployment)
     # Whoever reads the key must find the object, so the object comes first.
     if known is None or known.version < deployment.version or await bus.get_object(DEPLOYMENTS, name) is None:
         await bus.put_object(DEPLOYMENTS, name, content)
-    value = canonical({"version": deployment.version, "digest": digest}).encode()
+    epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
+    value = canonical({"version": deployment.version, "digest": digest, **epoch}).encode()
     while True:
         entry = await bus.get(REGISTRY, CURRENT)
         known = _current(entry)
@@ -98,7 +101,7 @@ async def fetch_scopes(bus: Bus, epoch: int) -> ScopeGraph | None:
 async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
     """What was stamped in an epoch is decided by its scopes for as long as there is any of it."""
     name = scopes_name(deployment.epoch)
-    if deployment.epoch and await bus.get_object(DEPLOYMENTS, name) is None:
+    if await bus.get_object(DEPLOYMENTS, name) is None:
         await bus.put_object(DEPLOYMENTS, name, encode_scopes(deployment.scopes))
 
 
@@ -201,7 +204,7 @@ def _current(entry: Entry | None) -> Current | None:
     if entry is None or entry.value is None:
         return None
     value = json.loads(entry.value)
-    return Current(version=value["version"], digest=value["digest"])
+    return Current(version=value["version"], digest=value["digest"], epoch=value.get("epoch", 0))
 
 
 def _damaged(version: int, reason: str) -> SituError:

@@ -68,20 +68,20 @@ class Restrictions:
         bits = (then & left.then, now & left.now)
         found = left.known.get(bits)
         if found is None:
+            if self._size >= _MOST_REMEMBERED:
+                self._left.clear()
+                self._size = 0
+                left = self._remember(targets, tags, epoch)
             self._size += 1
             found = left.known[bits] = self._without_blind(targets, look)
         return found
 
     def _remember(self, targets: Targets, tags: int, epoch: int) -> _Left:
-        if self._size >= _MOST_REMEMBERED:
-            self._left.clear()
-            self._size = 0
         asked = [self._sight.asked(tags, epoch, each) for each in self._tag_sets(targets)]
         then = now = 0
         for one, other in asked:
             then |= one
             now |= other
-        self._size += 1
         left = self._left[id(targets), tags, epoch] = _Left(targets, then, now)
         return left
 
