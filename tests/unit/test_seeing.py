@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from situ.deployment import Deployment
+from situ.deployment.holding import Holding, Tag
 from situ.deployment.letters import letter
 from situ.deployment.numbering import NO_NUMBERING, Numbering
 from situ.deployment.parts import Part, read_parts, write_parts
 from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
+from situ.event.message import join_lines
 from situ.event.row import Bad, Origin, Row
+from situ.project.check import check_folder
 from situ.registry.snapshots import decode_deployment, encode_deployment
 from situ.settings import Settings
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -21,6 +25,7 @@ from situ.subscription.routing import Routed
 from situ.subscription.targets import group_id, group_of
 from situ.tags import NO_TAGS, TagSet
 from situ.visibility.graph import NO_SCOPES, ScopeGraph
+from tests.project_files import write
 from tests.scopes import TYPES, dimension, graph_of
 
 PLANT = graph_of(
@@ -344,3 +349,55 @@ def test_nobody_stamps_his_own_events(forged: dict[str, object]) -> None:
     assert honest == forger
     assert isinstance(forger, Row)
     assert b"situ" not in forger.ext.encode()
+
+
+@pytest.mark.parametrize(
+    ("maps", "sent", "taken"),
+    [
+        ("[{out: Level -> Level}, {in: Level -> Level}]", [1.9, 2.1], [False, True]),
+        ("[{in: Level -> Level}]", [1.9, 2.1], [False, False]),
+    ],
+)
+def test_what_is_advertised_in_other_terms_is_asked_in_those(
+    tmp_path: Path, maps: str, sent: list[float], taken: list[bool]
+) -> None:
+    """A context that does not see its own events cannot hold them to anything: then none is let in."""
+    write(
+        tmp_path,
+        {
+            "situ.yaml": "version: 1\nname: plant\n",
+            "types/all.yaml": "version: 1\nevents:\n  Level: {tank: string, level: double m}\n",
+            "contexts/us.yaml": (
+                "version: 1\ncontext: us\nextends: root\n"
+                f"events:\n  Level: {{tank: string, level: double yd}}\nmaps: {maps}\n"
+            ),
+            "clients/all.yaml": (
+                "version: 1\nclients:\n"
+                "  pump: {context: us, advertisements: {high: {type: Level, where: level > 2 yd}}}\n"
+            ),
+        },
+    )
+    checked = check_folder(tmp_path)
+    assert checked.deployment is not None, checked.problems
+    plan = compile_plan(checked.deployment)
+    lines = [
+        json.dumps(
+            {"specversion": "1.0", "id": "1", "source": "pump", "type": "Level", "data": {"tank": "a", "level": level}}
+        ).encode()
+        for level in sent
+    ]
+    context = plan.interpretation.stamped("pump")
+    origin = Origin(client="pump", incarnation=1, seq=1, received=0, pos=1, context=context)
+    rows = plan.interpretation.into_root(plan.interpretation.decode(join_lines(lines), origin))
+    assert all(isinstance(row, Row) for row in rows)
+    assert [isinstance(row, Row) for row in plan.stamp.each(rows)] == taken
+
+
+def test_what_waits_keeps_its_stamp_over_a_restart() -> None:
+    plan = compile_plan(deploy())
+    (row,) = stamped(plan, alarm(5, "acme"))
+    waiting, restored = Holding(plan.interpretation.outgoing), Holding(plan.interpretation.outgoing)
+    waiting._wait("root", row, encode_row(row), None, Tag())
+    restored.restore(json.loads(json.dumps(waiting.as_json())))
+    (said,) = restored._queues["root", "press"]
+    assert (said.row, said.line) == (row, encode_row(row))
