@@ -26,7 +26,7 @@ def open_flink(bench: Bench, files: Files) -> JavaPeer:
     jars = from_wheel("apache-flink-libraries", _VERSION, _WHEEL, _DIGEST, "pyflink/lib", leave=("log4j",))
     path = compiled(("Recorded", "FlinkPeer"), jars, bench.folder("classes"))
     opened = [word for each in _OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
-    command = ["java", "-Xmx6g", *opened, "-cp", path, "FlinkPeer", str(files.folder)]
+    command = ["java", "-Xmx6g", "-XX:+UseParallelGC", *opened, "-cp", path, "FlinkPeer", str(files.folder)]
     return bench.open(JavaPeer(command, bench.folder("flink") / "errors"))
 
 

@@ -241,10 +241,10 @@ def _wait_told(run: Run) -> None:
 
 def _judge(recording: Recording, began: float, outcome: Outcome) -> None:
     """Every guest who went astray was told, and nobody else; where all is known, exactly as the policy means it."""
-    told, dead, late = _told(recording.folder)
+    told, stored, dead, late = _told(recording.folder)
     outcome.dead, outcome.late = dead, late
     opened = [row for row in told if row.type == "situ.situation.opened"]
-    outcome.alarms = [row.recv / 1e6 - (began + (row.time - recording.start) / 1e6 + LATENESS) for row in opened]
+    outcome.alarms = [stored[row.id] - (began + (row.time - recording.start) / 1e6 + LATENESS) for row in opened]
     seen: dict[tuple[str, str], list[int]] = {}
     for row in opened:
         bound = _bound(row)
@@ -292,8 +292,8 @@ def _bound(row: Row) -> dict[str, str]:
     return {each["alias"]: each["id"] for each in json.loads(row.data)["bindings"]}
 
 
-def _told(folder: Path) -> tuple[list[Row], int, int]:
-    """What was told of situations; how many dead letters there are, and messages of what came late."""
+def _told(folder: Path) -> tuple[list[Row], dict[str, float], int, int]:
+    """What was told of situations, and when; how many dead letters there are, and messages of what came late."""
     deployment = check_folder(folder).deployment
     assert deployment is not None
     names = Names("main")
@@ -305,10 +305,10 @@ def _told(folder: Path) -> tuple[list[Row], int, int]:
             for type in ("situ.situation.opened", "situ.situation.continued", "situ.situation.closed")
         ]
         messages = bus.read(names.root_stream, state.first, state.last, subjects=[*wanted, names.root("*")])
-        rows = [decode_line(line) for message in messages for line in split_lines(message.body)]
+        rows = [(decode_line(line), message.at / 1e6) for message in messages for line in split_lines(message.body)]
         dead, late = bus.state(names.dead_stream).messages, bus.state(names.late_stream).messages
-    told = {row.id: row for row in rows if row.type.startswith("situ.situation.")}
-    return list(told.values()), dead, late
+    told = {row.id: row for row, _ in rows if row.type.startswith("situ.situation.")}
+    return list(told.values()), {row.id: at for row, at in rows if row.id in told}, dead, late
 
 
 # ── the command ──

@@ -100,7 +100,8 @@ class DetectReader(DataSourceStreamReader):
         quiet = last <= begin.seq and version == begin.version
         if quiet and (now - begin.clock < TICK or not ProgressStore(options.checkpoint).is_due(begin)):
             return begin
-        now = present(bus, options.names, now, taken=taken, last=last)
+        # A batch decides with what those before it have seen: what it brings itself is no silence.
+        now = present(bus, options.names, now, taken=taken, last=begin.seq)
         if quiet and now - begin.clock < TICK:
             return begin
         if self._tables is None:

@@ -21,9 +21,9 @@ def taken_of(events: Path) -> int:
 
 
 def present(bus: BlockingBus, names: Names, now: int, *, taken: int, last: int) -> int:
-    """The time of now, or when the first message came that a batch up to ``last`` of the root log does not have.
+    """The time of now, or when the first message came that batches up to ``last`` of the root log do not have.
 
-    All that came in up to ``taken`` was in the root log when ``last`` was chosen.
+    All that came in up to ``taken`` is in the root log.
     """
     waiting = (_received(bus, names.in_stream, taken), _received(bus, names.root_stream, last))
     return min([now, *(each for each in waiting if each is not None)])
