@@ -160,7 +160,8 @@ def test_what_was_stamped_before_is_handed_over_if_it_is_visible_in_both_epochs(
             rows = [row for row, _ in made[epoch]]
             again = [decode_line(line) for line in stamped_lines(rows, lines)]  # as it is read from the log later
             made[epoch] = [(row, event) for row, (_, event) in zip(again, made[epoch], strict=True)]
-            graph = changed(dice, graph)
+            for _ in range(dice.choice((1, 4))):
+                graph = changed(dice, graph)
         fresh = compile_plan(plans[3].deployment)
         assert fresh.seeing is not None
         fresh.seeing.load = graphs.get

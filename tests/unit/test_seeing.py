@@ -173,12 +173,14 @@ def test_what_is_opened_does_not_reach_back_and_what_is_closed_does() -> None:
     before = compile_plan(deploy(epoch=1))
     hidden, shown = stamped(before, alarm(1), alarm(5, "acme", seq=2))
     opened = compile_plan(deploy(OPEN, epoch=2, numbers=before.deployment.numbers), before)
-    (new,) = stamped(opened, alarm(1, seq=3))
+    new, more = stamped(opened, alarm(1, seq=3), alarm(5, seq=4))
     assert who(opened, opened.routing.route_one(new)) == both("line", "office", "guest")
     assert who(opened, opened.routing.route_one(hidden)) == both("line")
     assert who(opened, opened.routing.route_one(shown)) == both("line", "office", "guest")
     closed = compile_plan(deploy(epoch=3), opened)
     assert who(closed, closed.routing.route_one(new)) == both("line"), "a filter that came since is asked of the event"
+    assert who(closed, closed.routing.route([new, more, new])) == both("line", "office")
+    assert who(closed, closed.routing.route_one(more)) == both("line", "office")
 
 
 def test_of_an_epoch_or_of_tags_that_nobody_knows_nothing_is_visible() -> None:
