@@ -208,14 +208,14 @@ class _Watched:
             return
         event = json.loads(line)
         data = event["data"]
-        heading = math.radians(sensor.heading)
+        # Worked out in the order of the contexts: at a door the last digit decides on which side somebody is.
         if event["type"] == "TagSeen":
-            who, dx, dy = data["tag"], data["cartesian"]["dx"] / 100, data["cartesian"]["dy"] / 100
-            x = sensor.x + dx * math.cos(heading) - dy * math.sin(heading)
-            y = sensor.y + dx * math.sin(heading) + dy * math.cos(heading)
+            who, dx, dy, heading = data["tag"], data["cartesian"]["dx"], data["cartesian"]["dy"], sensor.heading
+            cosine, sine = math.cos(math.radians(heading)), math.sin(math.radians(heading))
+            x, y = sensor.x + 0.01 * (dx * cosine - dy * sine), sensor.y + 0.01 * (dx * sine + dy * cosine)
         else:
-            who, r, angle = data["face"], data["polar"]["r"] * _FOOT, heading + math.radians(data["polar"]["theta"])
-            x, y = sensor.x + r * math.cos(angle), sensor.y + r * math.sin(angle)
+            who, r, angle = data["face"], data["polar"]["r"], math.radians(sensor.heading + data["polar"]["theta"])
+            x, y = sensor.x + _FOOT * r * math.cos(angle), sensor.y + _FOOT * r * math.sin(angle)
         person = self._people[self._who[who]]
         self.people[person.id] = {"id": person.id, "name": person.name, "status": person.role}
         self.seen.append(
