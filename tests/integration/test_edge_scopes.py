@@ -18,6 +18,7 @@ from situ.edge.event import read_events
 from situ.edge.history import HistoryReader
 from situ.event.lines import decode_line
 from situ.event.message import EventKey, join_lines, split_lines
+from situ.host.replaying import replay_here, wanted_only
 from situ.overlay.messages import Dead, History
 from situ.project.check import check_folder
 from situ.registry.snapshots import fetch_scopes, publish_deployment
@@ -122,6 +123,18 @@ async def history(zone: EdgeZone, client: str, tags: TagSet | None = None) -> li
     return [each.data.severity for each in read_events(page.body)]
 
 
+async def replayed(zone: EdgeZone) -> dict[str, list[int]]:
+    """What a replay of the whole log gives each client, by what is in force."""
+    plan = wanted_only(zone.registry.current(), (), zone.folder)
+    last = (await zone.bus.state(zone.names.root_stream)).last
+    found: dict[str, list[int]] = {}
+    async for some in replay_here(zone.bus, plan, 1, last):
+        for each in some:
+            assert b"situtags" not in each.line
+            found.setdefault(each.subscription.partition("/")[0], []).append(json.loads(each.line)["data"]["severity"])
+    return found
+
+
 def test_three_audiences_see_three_views(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone:
@@ -173,6 +186,7 @@ def test_widening_does_not_reach_back_and_narrowing_does(zones: Zones) -> None:
             assert await history(zone, "badge") == [9]
             await apply(zone, SCOPES)
             assert await history(zone, "desk") == [5, 6, 5, 6, 9], "what was hidden when it came stays hidden"
+            assert await replayed(zone) == {"crew": [1, 5, 6] * 3 + [9], "desk": [5, 6, 5, 6, 9], "badge": [6, 6, 9]}
             scopes = await fetch_scopes(zone.bus, 2)
             assert scopes == opened.scopes
             assert await fetch_scopes(zone.bus, 99) is None
