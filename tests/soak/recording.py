@@ -195,9 +195,10 @@ class _Watched:
         }
         self.people: dict[str, dict[str, Any]] = {}
         self.seen: list[Observation] = []
-        self._sensors = {
-            each.id.encode(): each for each in (*building.readers, *building.cameras) if each.room in chosen
-        }
+        # Those next door count, too: they see who stands in the door.
+        wings = {_wing(room) for room in chosen}
+        sensors = (*building.readers, *building.cameras)
+        self._sensors = {each.id.encode(): each for each in sensors if _wing(each.room) in wings}
         self._people = {each.id: each for each in building.people}
         self._who = {each.tag: each.id for each in building.people} | {each.face: each.id for each in building.people}
 
@@ -229,6 +230,11 @@ class _Watched:
                 cause=Cause(f"{gateway}/{event['source']}", event["id"]),
             )
         )
+
+
+def _wing(name: str) -> str:
+    """``w3`` of ``lab/w3``; nothing of what is in the first."""
+    return name.partition("/")[2]
 
 
 def _instant(at: datetime) -> int:

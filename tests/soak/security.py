@@ -41,6 +41,8 @@ from tests.soak.recording import Recording, record
 POLICY = "unaccompanied-guest"
 MARGIN, DRIFT = 8.0, 3.0
 """Seconds that detection may be behind what is sent, and by how much more a minute: who keeps up does not fall back."""
+REACH = 0.1
+"""Metres around a room in which people are looked at to judge what happens in it."""
 LATENESS = 2.0
 WARM = 0.3
 """The share of a run in which memory may grow: heaps and caches fill."""
@@ -281,7 +283,8 @@ def meant(recording: Recording) -> list[lifecycle.Transition]:
         seen = [
             each
             for each in recording.seen
-            if area["x1"] <= each.value["x"] <= area["x2"] and area["y1"] <= each.value["y"] <= area["y2"]
+            if area["x1"] - REACH <= each.value["x"] <= area["x2"] + REACH
+            and area["y1"] - REACH <= each.value["y"] <= area["y2"] + REACH
         ]
         found = detect(policy, deployment.ontology, seen, {"person": recording.people, "room": {id: room}})
         told += lifecycle.step({}, found, 1 << 60, policy.hold)[1]
