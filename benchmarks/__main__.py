@@ -29,6 +29,7 @@ from benchmarks import (
     situation_spark,
     spark_running,
     visibility,
+    visibility_at_work,
 )
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
@@ -53,6 +54,7 @@ SCENARIOS: list[Scenario] = [
     *situation_operator.SCENARIOS,
     *situation_many.SCENARIOS,
     *visibility.SCENARIOS,
+    *visibility_at_work.SCENARIOS,
     *situation_spark.SCENARIOS,
     *situation_esper.SCENARIOS,
     *situation_flink.SCENARIOS,

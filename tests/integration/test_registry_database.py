@@ -24,6 +24,7 @@ from sqlalchemy import create_engine, inspect, text
 
 import situ.registry.upgrade
 from situ.deployment import Deployment
+from situ.deployment.numbering import NO_NUMBERING
 from situ.errors import SituError
 from situ.registry import Key, Registry, open_registry
 from situ.registry.snapshots import decode_deployment, encode_deployment
@@ -31,10 +32,14 @@ from situ.registry.tables import METADATA
 from situ.registry.upgrade import FORMATS, upgrade
 from situ.settings import Settings
 from situ.settings.kinds import plain
-from situ.subscription import Advertisement, Subscription
+from situ.subscription import Advertisement, Client, Subscription
+from situ.tags import NO_TAGS, TagSet
 from situ.types.table import Types
+from situ.visibility.graph import NO_SCOPES, ScopeGraph
 from tests.property.test_types import tables
 from tests.registry_files import FILES, changed, deploy, document, subscription
+from tests.scopes import TYPES as ALARMS
+from tests.scopes import dimension, graph_of
 
 PLANT = deploy()
 EMBEDDED = Settings(name="plant")
@@ -356,6 +361,44 @@ class TestManyWriters:
             "INT601"
         ]
         assert plant.version() == done.version == 2
+
+
+class TestScopes:
+    """Epochs count on, and no number is given twice, whoever opens the registry in between."""
+
+    LONG = " OR ".join(f"vendor = 'vendor {number}'" for number in range(300))
+    PLANT = graph_of(dimension("membership", {"line": "plant"}, output_line="severity >= 4", input_line=LONG))
+    WIDER = graph_of(dimension("membership", {"line": "plant", "office": "plant"}))
+
+    def declared(self, scopes: ScopeGraph, *tags: str) -> Deployment:
+        ads = [
+            Advertisement(client="press", name=tag, type="Alarm", scopes=TagSet.of({"membership": tag})) for tag in tags
+        ]
+        return Deployment(
+            settings=EMBEDDED,
+            types=ALARMS,
+            scopes=scopes,
+            clients={"press": Client(name="press")},
+            advertisements={each.id: each for each in ads},
+        )
+
+    def test_epochs_and_numbers_are_kept(self, opened: Open) -> None:
+        registry = opened()
+        assert registry.apply(self.declared(NO_SCOPES), "ann").deployment.epoch == 0
+        assert registry.current().numbers is NO_NUMBERING
+        line, office = TagSet.of({"membership": "line"}), TagSet.of({"membership": "office"})
+        first = registry.apply(self.declared(self.PLANT, "line"), "ann").deployment
+        assert (first.epoch, first.numbers.tags, len(first.numbers.filters)) == (1, (NO_TAGS, line), 2)
+        other = opened()
+        assert other.current() == first
+        gone = other.apply(self.declared(NO_SCOPES), "ann").deployment
+        assert (gone.epoch, gone.numbers) == (0, first.numbers)
+        again = opened().apply(self.declared(self.WIDER, "office"), "ann").deployment
+        assert again.epoch > first.epoch
+        assert again.numbers.tags == (NO_TAGS, line, office)
+        assert again.numbers.filters == first.numbers.filters
+        assert registry.current() == again
+        assert (registry.at(2).epoch, registry.at(2).numbers) == (1, again.numbers)
 
 
 class TestFormats:

@@ -100,11 +100,10 @@ NO_SUCH_DECLARATION = define(
 NOT_AS_ADVERTISED = define(
     "R003",
     "event does not match its advertisement",
-    "The event is of type `{type}`, but `{ad}` advertises `{advertised}`.",
-    "Publish it under an advertisement of its type or of one above it, or leave `situad` out.",
-    type=str,
-    ad=str,
-    advertised=str,
+    "The event {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
 )
 EVENT_TOO_LARGE = define(
     "R007",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from situ.deployment.interpreting import Interpretation
-from situ.event.lines import decode_line, encode_row
+from situ.event.lines import decode_line, encode_row, stamped_line
 from situ.event.message import GENERATION, Stored, join_lines, split_lines
 from situ.event.row import Row
 from situ.interpretation.model import ROOT
@@ -35,4 +35,4 @@ def _brought(line: bytes, former: str, interpretation: Interpretation) -> bytes:
     row.context, row.sent = sender, None
     if not isinstance(found, Row):
         row.type = LOST
-    return encode_row(row)
+    return stamped_line(row, encode_row(row))

@@ -16,7 +16,7 @@ from typing import Any
 from situ.deployment.memory import Memory
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded, context_of
-from situ.event.lines import decode_line
+from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row
 from situ.subscription.routing import Routed, Routing
 
@@ -179,7 +179,7 @@ class Holding:
 
     def as_json(self) -> list[Any]:
         return [
-            [context, [[each.line.decode(), each.row.pos] for each in queue]]
+            [context, [[stamped_line(each.row, each.line).decode(), each.row.pos] for each in queue]]
             for (context, _), queue in self._queues.items()
         ]
 
@@ -187,8 +187,10 @@ class Holding:
         """Go on with what was written down."""
         self._queues.clear()
         for context, kept in value:
-            for line, pos in kept:
-                self._wait(context, decode_line(line.encode(), pos=pos), line.encode(), None, Tag())
+            for text, pos in kept:
+                line = text.encode()
+                row = decode_line(line, pos=pos)
+                self._wait(context, row, bare_line(row, line), None, Tag())
 
 
 def _only(context: str, routed: Routed, routing: Routing) -> Routed:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.numbering import NO_NUMBERING
+from situ.deployment.promises import Promises
+from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.subscription.routing import Routing, compile_routing
 from situ.subscription.stamp import Stamp
@@ -23,6 +26,9 @@ class Plan:
     routing: Routing
     interpretation: Interpretation
     detecting: Detecting
+    promises: Promises
+    seeing: Seeing | None = None
+    """Who may see what; None: there are no scopes, and never were."""
 
     @property
     def version(self) -> int:
@@ -32,19 +38,37 @@ class Plan:
     def zone(self) -> str:
         return self.deployment.settings.zone
 
+    def learn(self, offered: Deployment) -> None:
+        """The advertisements of a later version hold already: their clients were told so."""
+        new = sorted(offered.advertisements.keys() - self.deployment.advertisements.keys())
+        if not new:
+            return
+        advertised = {id: offered.advertisements[id] for id in new}
+        self.stamp.learn({id: self.interpretation.advertised(each) for id, each in advertised.items()})
+        self.promises.learn(advertised)
+        self.stamp.learn_promises(self.promises)
+        if self.seeing is not None:
+            self.seeing.learn(offered, new)
+
 
 def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
     """The plan of a deployment; what the previous one has compiled already is taken from there."""
+    deployment = deployment.numbered(previous.deployment.numbers if previous is not None else NO_NUMBERING)
     interpretation = Interpretation.of(deployment, previous.interpretation if previous is not None else None)
     detecting = Detecting.of(deployment, previous.detecting if previous is not None else None)
+    promises = Promises(deployment, interpretation, previous.promises if previous is not None else None)
+    seeing = Seeing.of(deployment, previous.seeing if previous is not None else None)
     return Plan(
         deployment=deployment,
         interpretation=interpretation,
         detecting=detecting,
+        promises=promises,
+        seeing=seeing,
         stamp=Stamp(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},
             {name: watch.publishes for name, watch in detecting.watches.items()},
+            promises,
         ),
         routing=compile_routing(
             types=deployment.types,
@@ -52,6 +76,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
             subscriptions=deployment.subscriptions,
             limits=deployment.settings.expression_limits,
             mediator=interpretation,
+            sight=seeing,
             previous=previous.routing if previous is not None else None,
         ),
     )

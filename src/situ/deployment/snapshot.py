@@ -2,7 +2,8 @@
 
 Declarations only; plans are made from it elsewhere. The digest is that of the canonical form without the version,
 so it depends on what is declared and on nothing else: not on files, their order, comments, blanks, machine or time.
-Secrets are not in it: settings keep the references to the environment as they were written.
+Secrets are not in it: settings keep the references to the environment as they were written. Neither are numbers that
+the registry gave: the version, those of contexts, the epoch of the scopes, and those that stamps of events are made of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from situ.deployment.numbering import NO_NUMBERING, Numbering
 from situ.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
 from situ.expr.scope import Definition
 from situ.interpretation.contexts import NOBODYS, Contexts
@@ -46,8 +48,9 @@ _KEYS = {
     "subscriptions",
 }
 _SITUATIONS = ("ontology", "push", "actions", "policies", "suspended", "starts")
-_MAY_LACK = {"versions", "scopes", *_SITUATIONS}
+_MAY_LACK = {"versions", "scopes", "visibility", *_SITUATIONS}
 """Versions of contexts that were changed, and what a project without scopes or situations has nothing of."""
+_NO_CONTENT = ("version", "versions", "visibility")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -78,6 +81,10 @@ class Deployment:
     """Policies that began, or are to begin, before they were added."""
     contexts: Contexts = NOBODYS
     scopes: ScopeGraph = NO_SCOPES
+    epoch: int = 0
+    """Which of the scope graphs there were this is; 0: the registry has not said, or there are no scopes."""
+    numbers: Numbering = NO_NUMBERING
+    """What stamps of events are made of. Empty unless there are scopes, or were."""
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
@@ -92,7 +99,7 @@ class Deployment:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical form without versions, in hexadecimal."""
-        content = {key: value for key, value in self.as_json().items() if key not in ("version", "versions")}
+        content = {key: value for key, value in self.as_json().items() if key not in _NO_CONTENT}
         return hashlib.sha256(canonical(content).encode()).hexdigest()
 
     @property
@@ -115,6 +122,15 @@ class Deployment:
         contexts = self.contexts if versions is None else self.contexts.at_versions(versions)
         return replace(self, version=version, contexts=contexts)
 
+    def numbered(self, before: Numbering = NO_NUMBERING) -> Deployment:
+        """With a number for everything that is stamped; itself, if the registry has given them all.
+
+        ``before`` are those that were at work until now, if nobody else has given any.
+        """
+        tags = (each.scopes for each in self.advertisements.values())
+        numbers = (self.numbers or before).with_all(self.scopes, tags)
+        return self if numbers is self.numbers else replace(self, numbers=numbers)
+
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values, from which :meth:`from_json` makes an equal deployment."""
         return {
@@ -129,6 +145,7 @@ class Deployment:
             "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
             "versions": dict(self.contexts.versions),
             **({"scopes": scopes} if (scopes := scopes_as_json(self.scopes)) else {}),
+            **({"visibility": {"epoch": self.epoch, **self.numbers.as_json()}} if self.epoch or self.numbers else {}),
             **self._situations(),
         }
 
@@ -166,6 +183,12 @@ def _versions(value: Any) -> dict[str, int]:
     return value
 
 
+def _epoch(value: Mapping[str, Any]) -> int:
+    if type(value.get("epoch", 0)) is not int:
+        raise TypeError("epoch")
+    return int(value.get("epoch", 0))
+
+
 def _from_json(value: Any) -> Deployment:
     if not isinstance(value, dict) or value.keys() - _MAY_LACK != _KEYS:
         raise ValueError("this is no deployment of this release: it has other parts")
@@ -190,6 +213,8 @@ def _from_json(value: Any) -> Deployment:
         actions=actions_from_json(value["actions"], types) if "actions" in value else Actions(),
         contexts=contexts,
         scopes=scopes_from_json(value["scopes"]) if "scopes" in value else NO_SCOPES,
+        epoch=_epoch(value.get("visibility", {})),
+        numbers=Numbering.from_json(value["visibility"]) if "visibility" in value else NO_NUMBERING,
         clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
         advertisements=MappingProxyType(
             {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}

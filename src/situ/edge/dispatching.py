@@ -19,17 +19,17 @@ from situ.bus.names import Names
 from situ.bus.packing import pack_dead
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.holding import Holding, Tag
+from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
+from situ.edge.epochs import learn_epochs
 from situ.edge.interpret import word
 from situ.edge.recalling import recall
-from situ.edge.root_log import lines_of, place
+from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
 from situ.errors import SituError
-from situ.event.lines import dead_letter, decode_line
-from situ.event.message import split_lines
 from situ.event.row import Bad, Row
 
 _log = logging.getLogger("situ.edge")
@@ -118,15 +118,14 @@ class Dispatcher:
         self.counts.dead.update(each.errors[0][0] for each in bad)
         stores: list[asyncio.Future[Ack]] = []
         for each in bad:
-            letter = pack_dead(Names(plan.zone), each, dead_letter(each, each.recv))
-            stores.append(await self._bus.store(letter))
-            lines = split_lines(letter.body)
-            rows = [decode_line(line) for line in lines]
+            message = pack_dead(Names(plan.zone), each, letter(each, each.recv, plan))
+            stores.append(await self._bus.store(message))
+            rows, lines = read_lines(message.body)
             worded = word(rows, lines, route(rows, plan), plan)
-            stores += [await self._bus.store(message) for message in deliver.durable(rows, worded, plan)]
-            for message in deliver.live(worded, plan) if live else ():
+            stores += [await self._bus.store(copy) for copy in deliver.durable(rows, worded, plan)]
+            for sent in deliver.live(worded, plan) if live else ():
                 with suppress(SituError):
-                    await self._bus.send(message)
+                    await self._bus.send(sent)
         return stores
 
     async def settle(self, *, most: int | None = None) -> None:
@@ -168,8 +167,8 @@ class Dispatcher:
             _log.warning("%s has lost messages %d to %d before they were routed", stream, reached + 1, state.first - 1)
         count = 0
         async for stored in self._bus.read(stream, reached + 1, state.last):
-            lines = lines_of(in_terms_of_now(stored, plan.interpretation))
-            rows = [decode_line(line) for line in lines]
+            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
+            await learn_epochs(self._bus, plan, rows)
             if log == ROOT:
                 self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)
                 lines = place(rows, lines, stored.seq)

@@ -26,11 +26,11 @@ from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
 from situ.edge.interpret import interpret
 from situ.edge.looking_up import EdgeTables
-from situ.edge.root_log import dead_letters, place, root_message
-from situ.edge.stamp import sort_out, stamp
+from situ.edge.root_log import dead_letters, place, read_lines, root_message
+from situ.edge.stamp import stamp
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_rows
-from situ.event.message import EventKey, Message, message_id, split_lines
+from situ.event.lines import encode_rows, stamped_lines
+from situ.event.message import EventKey, Message, message_id
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
@@ -191,7 +191,7 @@ class EdgeEngine:
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         worded = interpret(rows, plan)
-        good, bad = sort_out(worded) if own else stamp(worded, plan)
+        good, bad = stamp(worded, plan, own=own)
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
         messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
@@ -199,7 +199,7 @@ class EdgeEngine:
         lines = encode_rows(good) if good else []
         stored: asyncio.Future[Ack] | None = None
         if good:
-            message = root_message(good, lines, message_id(key, count), self._router, plan)
+            message = root_message(good, stamped_lines(good, lines), message_id(key, count), self._router, plan)
             stored = await self._bus.store(message, lane=key.client)
         if rows:
             self._logged.put_nowait(_Logged(key, rows[-1].seq, plan, good, lines, stored, letters))
@@ -271,8 +271,7 @@ class EdgeEngine:
             ack = await stored
         except SituError:
             return False
-        lines = split_lines(letter.body)
-        rows = [decode_line(line) for line in lines]
+        rows, lines = read_lines(letter.body)
         await self._dispatcher.dispatch(DEAD, ack.seq, rows, lines, plan, live=not ack.duplicate)
         return True
 
@@ -304,9 +303,7 @@ class EdgeEngine:
         plan, offered = self._plan, self._offered
         if plan is None or offered is None or offered.version <= plan.version:
             return
-        new = offered.advertisements.keys() - plan.deployment.advertisements.keys()
-        if new:
-            plan.stamp.learn({id: plan.interpretation.advertised(offered.advertisements[id]) for id in sorted(new)})
+        plan.learn(offered)
 
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):

@@ -16,11 +16,12 @@ from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan, compile_plan
+from situ.edge.epochs import learn_epochs
 from situ.edge.interpret import word
-from situ.edge.root_log import lines_of, place
+from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
-from situ.event.lines import decode_line
-from situ.event.message import PLACES, Stored, join_lines
+from situ.event.message import PLACES, join_lines
+from situ.event.row import Row
 from situ.overlay.messages import History, HistoryAck
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
@@ -61,7 +62,10 @@ class HistoryReader:
         found: list[bytes] = []
         size = 0
         async for stored in self._bus.read(self._stream, seq, state.last):
-            matching = _matching(stored, wanted, plan, skip if stored.seq == seq else 0)
+            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
+            await learn_epochs(self._bus, plan, rows)
+            first = skip if stored.seq == seq else 0
+            matching = [each for each in _matching(rows, lines, stored.seq, wanted, plan) if each[0] >= first]
             for number, line in matching:
                 if found and (len(found) >= most or size + len(line) > _MOST_BYTES):
                     return _page(stored.seq * PLACES + number, found, more=True)
@@ -109,27 +113,28 @@ class HistoryReader:
             return known
         while len(self._plans) >= _KEPT:
             self._plans.pop(next(iter(self._plans)))
-        plan = compile_plan(replace(deployment, subscriptions={wanted.id: wanted}, advertisements={}))
+        plan = compile_plan(replace(deployment.numbered(), subscriptions={wanted.id: wanted}, advertisements={}))
         self._plans[wanted] = plan
         return plan
 
 
 def _same_terms(one: Deployment, other: Deployment) -> bool:
-    return one.types is other.types and one.contexts is other.contexts and one.clients is other.clients
+    same = one.types is other.types and one.contexts is other.contexts and one.clients is other.clients
+    return same and one.scopes is other.scopes and one.epoch == other.epoch and one.numbers == other.numbered().numbers
 
 
-def _matching(stored: Stored, wanted: Subscription, plan: Plan, skip: int) -> list[tuple[int, bytes]]:
-    """Places and lines of the events of a message that the subscription wants, in its terms."""
-    lines = lines_of(in_terms_of_now(stored, plan.interpretation))
-    rows = [decode_line(line) for line in lines]
+def _matching(
+    rows: list[Row], lines: list[bytes], seq: int, wanted: Subscription, plan: Plan
+) -> list[tuple[int, bytes]]:
+    """Places and lines of the events of a message of the log that the subscription wants and may see, in its terms."""
     if not rows or rows[0].client == wanted.client:
         return []
     routed = route(rows, plan)
     if not routed.durable and not routed.live:
         return []
-    worded = word(rows, place(rows, lines, stored.seq), routed, plan)
+    worded = word(rows, place(rows, lines, seq), routed, plan)
     found = {index: line for index, _, line in worded.durable} | {index: line for index, _, _, line in worded.live}
-    return [(number, found[number]) for number in sorted(found) if number >= skip]
+    return [(number, found[number]) for number in sorted(found)]
 
 
 def _page(after: int, lines: list[bytes], *, more: bool) -> HistoryAck:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
+from situ.catalogue import NO_SUCH_DECLARATION
 from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Advertisement, Installing
 from situ.edge.naming import name_of_type
@@ -20,6 +20,7 @@ from situ.errors import SituError
 from situ.event.encode import print_percent
 from situ.event.ingress import own_source
 from situ.overlay.messages import AdAck, Advertise, Describe, DescribeAck, Description, Unadvertise
+from situ.subscription.stamp import not_of_type
 
 _log = logging.getLogger("situ.client")
 _encode = msgspec.json.Encoder().encode
@@ -162,7 +163,7 @@ class Publications:
             remedy = "Make it with `advertise`, or leave `ad` out."
             raise SituError(NO_SUCH_DECLARATION(client=self.client, reason=reason, remedy=remedy))
         if type != found.type and found.type not in (await self._described(type)).above:
-            raise SituError(NOT_AS_ADVERTISED(type=type, ad=found.id, advertised=found.type))
+            raise SituError(not_of_type(type, found.id, found.type))
         return found
 
     async def _hold(self, under: Advertisement) -> None:

@@ -9,8 +9,7 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.plan import Plan
-from situ.edge.root_log import lines_of
-from situ.event.lines import decode_line
+from situ.edge.root_log import read_lines
 
 _log = logging.getLogger("situ.edge")
 
@@ -31,7 +30,7 @@ async def recall(bus: Bus, plan: Plan, routed: int | None) -> None:
     reached = state.last if routed is None or routed > state.last else routed
     count = 0
     async for stored in bus.read(stream, first, state.last):
-        rows = [decode_line(line) for line in lines_of(in_terms_of_now(stored, interpretation))]
+        rows, _ = read_lines(in_terms_of_now(stored, interpretation).body)
         interpretation.incoming.note(rows)
         if stored.seq <= reached:
             interpretation.outgoing.note(rows)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead, pack_root
+from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
-from situ.event.lines import dead_letter, placed_line
-from situ.event.message import Message, Stored, position, split_lines
+from situ.event.lines import bare_lines, decode_line, placed_line
+from situ.event.message import Message, position, split_lines
 from situ.event.row import Bad, Row
 
 
@@ -22,7 +23,7 @@ def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: s
 
 def dead_letters(bad: Sequence[Bad], now: int, plan: Plan) -> list[Message]:
     """A message for each event that went no further."""
-    return [pack_dead(Names(plan.zone), each, dead_letter(each, now)) for each in bad]
+    return [pack_dead(Names(plan.zone), each, letter(each, now, plan)) for each in bad]
 
 
 def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
@@ -37,6 +38,8 @@ def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
     return placed
 
 
-def lines_of(stored: Stored) -> list[bytes]:
-    """The events of a message of the root log."""
-    return split_lines(stored.body)
+def read_lines(body: bytes) -> tuple[list[Row], list[bytes]]:
+    """The events of a message of a log, and their lines as they may be delivered: without stamps."""
+    lines = split_lines(body)
+    rows = [decode_line(line) for line in lines]
+    return rows, bare_lines(rows, lines)

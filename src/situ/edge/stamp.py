@@ -1,4 +1,7 @@
-"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's."""
+"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
+
+Where there are scopes it learns what it must know of its own visibility, too.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from situ.deployment.plan import Plan
 from situ.event.row import Bad, Row
 
 
-def stamp(rows: Iterable[Row | Bad], plan: Plan) -> tuple[list[Row], list[Bad]]:
-    """The rows that go on, and those that do not."""
-    return sort_out(plan.stamp.each(rows))
+def stamp(rows: Iterable[Row | Bad], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[Bad]]:
+    """The rows that go on, and those that do not. Of ``own`` ones, which detection says, nobody asks if they may."""
+    good, bad = _sort_out(rows if own else plan.stamp.each(rows))
+    if plan.seeing is not None:
+        plan.seeing.stamp(good)
+    return good, bad
 
 
-def sort_out(rows: Iterable[Row | Bad]) -> tuple[list[Row], list[Bad]]:
+def _sort_out(rows: Iterable[Row | Bad]) -> tuple[list[Row], list[Bad]]:
     """The events, and what is none."""
     good: list[Row] = []
     bad: list[Bad] = []

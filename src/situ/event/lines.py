@@ -2,6 +2,9 @@
 
 A line is the event in CloudEvents JSON, compact, its data last. Lines are written once and read by engines and clients
 of Situ only, so reading trusts them: what clients send goes through :mod:`situ.event.intake` instead.
+
+In the logs the line of an event that is stamped for visibility ends with its stamp. That is put on at the end and taken
+off again before anything is delivered: no client gets to see it.
 """
 
 from __future__ import annotations
@@ -34,6 +37,10 @@ class _Line(msgspec.Struct, gc=False):
     situad: str = ""
     situcontext: str = "root"
     situpos: str = ""
+    situtags: int = 0
+    situepoch: int = 0
+    situbits: str = ""
+    situparts: str = ""
 
 
 class _Written(msgspec.Struct, gc=False):
@@ -77,6 +84,7 @@ _START = b'{"specversion":"1.0",'
 _FIRST = b'"id":'
 _NEXT = b',"id":'
 _PLAIN = _START + _FIRST
+_STAMP = b',"situtags":'
 
 
 def encode_row(row: Row) -> bytes:
@@ -123,6 +131,35 @@ def placed_line(line: bytes, pos: int) -> bytes:
     return b'%b,"situpos":"%d"}' % (line[:-1], pos)
 
 
+def stamped_line(row: Row, line: bytes) -> bytes:
+    """The line of an event as a log has it: with its stamp, if it has one."""
+    return with_stamp(line, row.tags, row.epoch, row.bits, row.parts) if row.epoch else line
+
+
+def with_stamp(line: bytes, tags: int, epoch: int, bits: int = 0, parts: str = "") -> bytes:
+    """A line that has no stamp, with this one."""
+    passed = b',"situbits":"%x"' % bits if bits else b""
+    inside = b',"situparts":%b' % _encode(parts) if parts else b""
+    return b'%b%b%d,"situepoch":%d%b%b}' % (line[:-1], _STAMP, tags, epoch, passed, inside)
+
+
+def stamped_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
+    """The same for events that were stamped together: all of them, or none."""
+    return [stamped_line(row, line) for row, line in zip(rows, lines, strict=True)] if rows[0].epoch else lines
+
+
+def bare_line(row: Row, line: bytes) -> bytes:
+    """The line of an event as it may be delivered: without the stamp that a log has put behind everything else."""
+    return line[: line.rindex(_STAMP)] + b"}" if row.epoch else line
+
+
+def bare_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
+    """The same for many; if none of them is stamped, the list itself."""
+    if not any(row.epoch for row in rows):
+        return lines
+    return [bare_line(row, line) for row, line in zip(rows, lines, strict=True)]
+
+
 def _written(row: Row) -> _Written:
     return _Written(
         "1.0",
@@ -165,6 +202,12 @@ def decode_line(line: bytes, *, pos: int | None = None) -> Row:
         float(read.confidence) if read.confidence else None,
         ext,
         bytes(read.data),
+        None,
+        None,
+        read.situtags,
+        read.situepoch,
+        int(read.situbits, 16) if read.situbits else 0,
+        read.situparts,
     )
 
 

@@ -29,7 +29,11 @@ class Row(msgspec.Struct, gc=False, eq=False):
     JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none. ``sent`` are its type and data as its
     client sent them, in the terms of ``context``, where somebody there may get them like that. ``value`` is the data as
     the struct of its type (:func:`situ.event.plans.shape_of`), where it was read into one; nobody changes it. While
-    nobody needs the text of that, on the way from decoding into root, ``data`` is empty."""
+    nobody needs the text of that, on the way from decoding into root, ``data`` is empty.
+
+    The last four are what it knows of its own visibility, if there are scopes: the number of the tag set it was
+    published under, the epoch of the scopes then, the filters that are true for it, and for a situation the stamps of
+    what it comes from."""
 
     pos: int
     client: str
@@ -47,15 +51,28 @@ class Row(msgspec.Struct, gc=False, eq=False):
     data: bytes
     sent: tuple[str, bytes] | None = None
     value: msgspec.Struct | None = None
+    tags: int = 0
+    epoch: int = 0
+    bits: int = 0
+    parts: str = ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
-        return msgspec.structs.astuple(self)[:-1] == msgspec.structs.astuple(other)[:-1]  # a value says nothing new
+        return _compared(self) == _compared(other)
 
     @property
     def key(self) -> str:
         return f"{self.client}.{self.incarnation}.{self.seq}"
+
+
+_VALUE = Row.__struct_fields__.index("value")
+
+
+def _compared(row: Row) -> tuple[object, ...]:
+    """All but the value, which says nothing new."""
+    fields = msgspec.structs.astuple(row)
+    return fields[:_VALUE] + fields[_VALUE + 1 :]
 
 
 class Bad(msgspec.Struct, gc=False):

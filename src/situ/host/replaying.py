@@ -32,8 +32,9 @@ from situ.deployment.holding import Holding, Said
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.wording import Worded
+from situ.edge.epochs import learn_epochs
 from situ.event.instants import microseconds
-from situ.event.lines import decode_line, encode_row
+from situ.event.lines import bare_line, decode_line, encode_row
 from situ.event.message import PLACES, join_lines, position, split_lines
 from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
@@ -92,8 +93,11 @@ async def replay_here(
     replay = Replay(plan)
     async with aclosing(bus.read(stream, first, last)) as messages:
         async for message in messages:
-            for place, line in enumerate(split_lines(in_terms_of_now(message, plan.interpretation).body)):
-                replay.add(decode_line(line, pos=position(message.seq, place)), line)
+            lines = split_lines(in_terms_of_now(message, plan.interpretation).body)
+            rows = [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
+            await learn_epochs(bus, plan, rows)
+            for row, line in zip(rows, lines, strict=True):
+                replay.add(row, bare_line(row, line))
             if replay.full:
                 yield replay.finish()
             if progress is not None:
@@ -183,10 +187,20 @@ def replay_files(
         for line in lines:
             row = reader.read(line, report)
             if row is not None:
-                replay.add(row, line if b'"situkey"' in line else encode_row(row))
+                text = bare_line(row, line) if b'"situkey"' in line else encode_row(row)
+                _stamp_anew(row, plan)
+                replay.add(row, text)
         if replay.full:
             yield replay.finish()
     yield replay.finish()
+
+
+def _stamp_anew(row: Row, plan: Plan) -> None:
+    """What is in files is seen as the scopes of the folder say: what others were at work when it came is not known."""
+    row.tags = row.epoch = row.bits = 0
+    row.parts = ""
+    if plan.seeing is not None and row.ad in plan.deployment.advertisements:
+        plan.seeing.stamp([row])
 
 
 class FileReader:

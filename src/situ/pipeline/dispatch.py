@@ -16,9 +16,10 @@ from situ.bus.names import Names
 from situ.bus.packing import pack_dead
 from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.holding import Holding
+from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
-from situ.event.lines import dead_letter, decode_line, encode_rows
+from situ.event.lines import bare_lines, decode_line, encode_rows, stamped_lines
 from situ.event.message import Message
 from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
@@ -155,7 +156,7 @@ class Dispatch:
             lines = encode_rows(good)
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
-            yield root_message(good, lines, self._plan)
+            yield root_message(good, stamped_lines(good, lines), self._plan)
             if self._holding is None:
                 yield from self._deliver(good, lines)
             else:
@@ -177,6 +178,7 @@ class Dispatch:
     def _dead_letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
         """They are events themselves."""
         self._dead.update(row.errors[0][0] for row in rows)
-        lines = [dead_letter(row, self._clock) for row in rows]
+        lines = [letter(row, self._clock, self._plan) for row in rows]
         yield from (pack_dead(self._names, row, line) for row, line in zip(rows, lines, strict=True))
-        yield from self._deliver([decode_line(line) for line in lines], lines)
+        letters = [decode_line(line) for line in lines]
+        yield from self._deliver(letters, bare_lines(letters, lines))

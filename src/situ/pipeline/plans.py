@@ -16,8 +16,10 @@ from situ.bus.blocking import shared_bus
 from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
+from situ.deployment.past_scopes import decode_scopes, scopes_name
 from situ.deployment.plan import Plan, compile_plan
 from situ.errors import SituError
+from situ.visibility.graph import ScopeGraph
 
 _KEPT = 4
 
@@ -35,6 +37,8 @@ def load_plan(address: Address, version: int) -> Plan:
             return _plans[place]
         latest = next((plan for key, plan in reversed(_plans.items()) if key[0] == address), None)
         plan = compile_plan(fetch(address, version), latest)
+        if plan.seeing is not None:
+            plan.seeing.load = lambda epoch: fetch_scopes(address, epoch)
         _plans[place] = plan
         while len(_plans) > _KEPT:
             _plans.popitem(last=False)
@@ -43,6 +47,11 @@ def load_plan(address: Address, version: int) -> Plan:
 
 def fetch(address: Address, version: int) -> Deployment:
     return Deployment.from_json(json.loads(fetch_text(address, version)))
+
+
+def fetch_scopes(address: Address, epoch: int) -> ScopeGraph | None:
+    """The scopes of a past epoch; None if the bus has them no more."""
+    return decode_scopes(shared_bus(address).get_object(DEPLOYMENTS, scopes_name(epoch)))
 
 
 def fetch_text(address: Address, version: int) -> bytes:

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from situ.bus.address import Address
 from situ.deployment.plan import Plan
-from situ.event.lines import decode_line
+from situ.event.lines import bare_lines, decode_line
 from situ.event.row import Row
 from situ.pipeline.interpret import word
 from situ.pipeline.plans import load_plan
@@ -69,6 +69,7 @@ def _deliveries(
         for batch in batches:
             lines, positions = batch.column("line").to_pylist(), batch.column("pos").to_pylist()
             rows = [decode_line(line, pos=pos) for line, pos in zip(lines, positions, strict=True)]
+            lines = bare_lines(rows, lines)
             found = [
                 (name, row.pos, row.client, row.incarnation, row.seq, line)
                 for name, row, line in _wanted(rows, lines, plan)

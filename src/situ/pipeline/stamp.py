@@ -1,4 +1,7 @@
-"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's."""
+"""Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
+
+Where there are scopes it learns what it must know of its own visibility, too.
+"""
 
 from __future__ import annotations
 
@@ -10,4 +13,7 @@ from situ.event.row import Bad, Row
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:
     """The rows, stamped; what was bad before stays as it is."""
-    return plan.stamp.each(rows)
+    stamped = plan.stamp.each(rows)
+    if plan.seeing is not None:
+        plan.seeing.stamp(row for row in stamped if isinstance(row, Row))
+    return stamped

@@ -208,6 +208,12 @@ def client_bodies(deployment: Deployment) -> dict[Key, str]:
     return {key_of(thing): body_of(thing) for group in groups for thing in group}
 
 
+def epoch_of(objects: Mapping[Key, Object]) -> int:
+    """Which of the scope graphs there were is in force: the version of its object; 0 without scopes."""
+    found = objects.get(Key("scopes", SCOPES))
+    return 0 if found is None else found.version
+
+
 # ── from objects to a deployment ──────────────────────────────────────────────────────────────────
 
 

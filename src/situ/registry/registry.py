@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
@@ -35,7 +35,18 @@ from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
-from situ.registry.objects import Key, Kind, Object, content_of, deployment_of, digest_of, key_of, revised, versions_of
+from situ.registry.objects import (
+    Key,
+    Kind,
+    Object,
+    content_of,
+    deployment_of,
+    digest_of,
+    epoch_of,
+    key_of,
+    revised,
+    versions_of,
+)
 from situ.registry.principals import Principals
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.store import Author, Recorded, Version
@@ -133,7 +144,8 @@ class Registry:
             objects = store.objects_at(connection, version)
         bodies = {key: each.body for key, each in objects.items()}
         with self._intact(found, content_of(bodies)):
-            return deployment_of(bodies, version, versions_of(objects.values()))
+            deployment = deployment_of(bodies, version, versions_of(objects.values()))
+            return replace(deployment, epoch=epoch_of(objects), numbers=state.deployment.numbers)
 
     def versions(self, limit: int | None = None) -> tuple[Version, ...]:
         """The deployments, newest first."""
@@ -281,8 +293,13 @@ class Registry:
         }
         objects = _with_moves(old.objects, moves)
         digest = digest_of(content_of({key: each.body for key, each in objects.items()}))
-        store.write_next(connection, number, digest, old.objects, moves, author)
-        deployment = proposal.deployment.at_version(number, versions_of(objects.values()))
+        deployment = replace(
+            proposal.deployment.at_version(number, versions_of(objects.values())),
+            epoch=epoch_of(objects),
+            numbers=old.deployment.numbers,
+        ).numbered()
+        store.write_next(connection, number, digest, old.objects, moves, author, deployment.epoch)
+        store.add_numbers(connection, old.deployment.numbers, deployment.numbers)
         return State(version=number, digest=digest, objects=objects, deployment=deployment)
 
     def _applied(self, state: State) -> State:
@@ -314,6 +331,7 @@ class Registry:
         with self._intact(found, content_of(bodies)):
             versions = versions_of(objects.values())
             deployment = revised(known.deployment, bodies, changed, found.version, versions)
+            deployment = _numbered(connection, deployment, objects, known)
         return State(version=found.version, digest=found.digest, objects=objects, deployment=deployment)
 
     @contextmanager
@@ -344,6 +362,16 @@ def _with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None
         else:
             result[key] = after
     return MappingProxyType(result)
+
+
+def _numbered(
+    connection: Connection, deployment: Deployment, objects: Mapping[Key, Object], known: State
+) -> Deployment:
+    """With epoch and numbers. Whoever knows that there never were scopes need not ask for numbers."""
+    epoch = epoch_of(objects)
+    if not epoch and known.version and not known.deployment.numbers:
+        return deployment
+    return replace(deployment, epoch=epoch, numbers=store.numbers(connection))
 
 
 def _before(state: State) -> Deployment | None:

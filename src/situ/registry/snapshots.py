@@ -16,10 +16,12 @@ from situ.bus.interface import Bus, Entry
 from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
 from situ.deployment import Deployment, canonical
+from situ.deployment.past_scopes import decode_scopes, encode_scopes, scopes_name
 from situ.errors import SituError
 from situ.registry.engines import adopted_versions
 from situ.registry.objects import digest_of
 from situ.registry.registry import Registry
+from situ.visibility.graph import ScopeGraph
 
 CURRENT = "current"
 _OLDEST = "oldest"
@@ -34,15 +36,20 @@ class Current:
 
     version: int
     digest: str
+    epoch: int = 0
 
 
 def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
     """The canonical form of a deployment, and its digest."""
     value = deployment.as_json()
     version, versions = value.pop("version"), value.pop("versions")
+    visibility = value.pop("visibility", None)
     content = canonical(value)
-    # The digest is that of all the rest, and versions are the last of the sorted keys: the long text is made once.
-    return f'{content[:-1]},"version":{version},"versions":{canonical(versions)}}}'.encode(), digest_of(content)
+    # The digest is that of all the rest, and these are the last of the sorted keys: the long text is made once.
+    numbers = f',"version":{version},"versions":{canonical(versions)}'
+    if visibility is not None:
+        numbers += f',"visibility":{canonical(visibility)}'
+    return f"{content[:-1]}{numbers}}}".encode(), digest_of(content)
 
 
 def decode_deployment(content: bytes, version: int) -> Deployment:
@@ -66,10 +73,13 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     content, digest = await asyncio.to_thread(encode_deployment, deployment)
     name = str(deployment.version)
     known = await current_deployment(bus)
+    if deployment.epoch and (known is None or known.epoch != deployment.epoch):
+        await _publish_scopes(bus, deployment)
     # Whoever reads the key must find the object, so the object comes first.
     if known is None or known.version < deployment.version or await bus.get_object(DEPLOYMENTS, name) is None:
         await bus.put_object(DEPLOYMENTS, name, content)
-    value = canonical({"version": deployment.version, "digest": digest}).encode()
+    epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
+    value = canonical({"version": deployment.version, "digest": digest, **epoch}).encode()
     while True:
         entry = await bus.get(REGISTRY, CURRENT)
         known = _current(entry)
@@ -81,6 +91,18 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
         except SituError as error:
             if error.code != OTHER_REVISION.code:
                 raise
+
+
+async def fetch_scopes(bus: Bus, epoch: int) -> ScopeGraph | None:
+    """The scopes of an epoch; None if the bus has them no more. They stay as long as the log may: for good."""
+    return decode_scopes(await bus.get_object(DEPLOYMENTS, scopes_name(epoch)))
+
+
+async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
+    """What was stamped in an epoch is decided by its scopes for as long as there is any of it."""
+    name = scopes_name(deployment.epoch)
+    if await bus.get_object(DEPLOYMENTS, name) is None:
+        await bus.put_object(DEPLOYMENTS, name, encode_scopes(deployment.scopes))
 
 
 async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
@@ -182,7 +204,7 @@ def _current(entry: Entry | None) -> Current | None:
     if entry is None or entry.value is None:
         return None
     value = json.loads(entry.value)
-    return Current(version=value["version"], digest=value["digest"])
+    return Current(version=value["version"], digest=value["digest"], epoch=value.get("epoch", 0))
 
 
 def _damaged(version: int, reason: str) -> SituError:

@@ -5,6 +5,7 @@ Every function works inside a transaction of its caller. Checks nothing: what is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select, tuple_, update
 
+from situ.deployment import canonical
+from situ.deployment.numbering import Numbering
 from situ.registry.objects import Key, Object
-from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, OBJECT
+from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT
+from situ.tags import TagSet
 
+FILTERS, TAGS = "filter", "tags"
+"""What is numbered: filters of scopes by their texts, tag sets by their canonical form."""
 _CHUNK = 300  # how many names fit into one statement, whatever the database
 
 
@@ -119,10 +125,11 @@ def write_next(
     before: Mapping[Key, Object],
     moves: Mapping[Key, Object | None],
     author: Author,
+    epoch: int = 0,
 ) -> None:
     """Store a deployment that differs from the one before it by these moves: objects with new versions, or None."""
     connection.execute(
-        DEPLOYMENT.insert(), {"version": number, "digest": digest, "at": author.at, "epoch": 0, "root_version": 0}
+        DEPLOYMENT.insert(), {"version": number, "digest": digest, "at": author.at, "epoch": epoch, "root_version": 0}
     )
     ended = [key for key in moves if key in before]
     for some in _chunks(ended):
@@ -157,6 +164,29 @@ def write_next(
         for key, after in moves.items()
     ]
     connection.execute(CHANGE.insert(), recorded)
+
+
+def numbers(connection: Connection) -> Numbering:
+    """The numbers that were ever given."""
+    found: dict[str, list[str]] = {FILTERS: [], TAGS: []}
+    for row in connection.execute(select(NUMBER).order_by(NUMBER.c.space, NUMBER.c.number)):
+        found[row.space].append(row.text)
+    return Numbering.of_texts(found[FILTERS], (TagSet.from_json(json.loads(text)) for text in found[TAGS]))
+
+
+def add_numbers(connection: Connection, before: Numbering, after: Numbering) -> None:
+    """Store the numbers that were given since."""
+    texts = after.filters.texts()
+    given = [
+        {"space": FILTERS, "number": number, "text": texts[number]}
+        for number in range(len(before.filters), len(after.filters))
+    ]
+    given += [
+        {"space": TAGS, "number": number, "text": canonical(after.tags[number].as_json())}
+        for number in range(len(before.tags), len(after.tags))
+    ]
+    if given:
+        connection.execute(NUMBER.insert(), given)
 
 
 def _row(key: Key, before: Object | None, after: Object | None, gone: Mapping[Key, int]) -> dict[str, Any]:

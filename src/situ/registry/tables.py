@@ -102,8 +102,7 @@ NUMBER = Table(
     METADATA,
     Column("space", String(32), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("text", Text, nullable=False),
-    UniqueConstraint("space", "text", name="number_text"),
+    Column("text", Text, nullable=False),  # each once, which the only writer of the next version sees to
 )
 
 STATE = Table(

@@ -1,8 +1,12 @@
 """Routing: which delivery groups and which clients want an event. A compiled, immutable snapshot of all subscriptions.
 
 Durable subscriptions with the same types and filter form a group, which gets one copy of an event for all of them; its
-id depends on those alone, so every process and every run gives it the same. Volatile subscriptions get an event once a
-client, with the names of those of its subscriptions that want it; a client gets no events of its own.
+id depends on those, their context and their tags alone, so every process and every run gives it the same. Volatile
+subscriptions get an event once a client, with the names of those of its subscriptions that want it; a client gets no
+events of its own.
+
+Where there are scopes, those who want an event get it only if it is visible to their tags. That is asked once for
+events that look alike and go to the same; without scopes nothing is asked.
 
 Equal filters on one type are one, however they are spelled; subscriptions hang from it. A snapshot is made from the one
 before: what did not change is shared. The index of an event type is made when its first event comes.
@@ -20,6 +24,8 @@ from situ.expr.scope import Definition
 from situ.subscription.filter import Filter
 from situ.subscription.model import Subscription
 from situ.subscription.reading import data_reader, read_envelope
+from situ.subscription.restriction import Restrictions
+from situ.subscription.sight import Sight
 from situ.subscription.targets import NOBODY, Targets, merge
 from situ.subscription.type_index import TypeIndex
 from situ.subscription.wanted import Group, Meaning, Mediator, Wanted
@@ -48,23 +54,26 @@ def compile_routing(
     subscriptions: Mapping[str, Subscription],
     limits: Limits = DEFAULT_LIMITS,
     mediator: Mediator | None = None,
+    sight: Sight | None = None,
     previous: Routing | None = None,
 ) -> Routing:
     """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown.
 
-    Without a mediator all subscriptions are taken to be in the terms of the zone itself.
+    Without a mediator all subscriptions are taken to be in the terms of the zone itself, without sight to see all.
     """
     meaning = Meaning(types, functions, limits, mediator)
     if previous is None or previous.wanted.meaning != meaning:
-        return Routing(Wanted(meaning).changed(subscriptions).wanted, {})
-    return previous.changed(subscriptions)
+        return Routing(Wanted(meaning).changed(subscriptions).wanted, {}, sight)
+    return previous.changed(subscriptions, sight)
 
 
 class Routing:
     """See the module. Made by :func:`compile_routing`."""
 
-    def __init__(self, wanted: Wanted, indexes: dict[str, TypeIndex]) -> None:
+    def __init__(self, wanted: Wanted, indexes: dict[str, TypeIndex], sight: Sight | None = None) -> None:
         self.wanted = wanted
+        self._sight = sight
+        self._restrictions = Restrictions(wanted, sight) if sight is not None else None
         self._indexes = indexes
         self._merged: dict[tuple[TypeIndex, tuple[Filter, ...]], Targets] = {}
         self._shared: dict[tuple[Filter, ...], TypeIndex] = {}
@@ -84,11 +93,11 @@ class Routing:
         """How many filters are tested against every event of their type, in the indexes made so far."""
         return sum(len(index.scanned) for index in self._indexes.values())
 
-    def changed(self, subscriptions: Mapping[str, Subscription]) -> Routing:
-        """The snapshot for other subscriptions to the same types."""
+    def changed(self, subscriptions: Mapping[str, Subscription], sight: Sight | None = None) -> Routing:
+        """The snapshot for other subscriptions to the same types, or for other scopes."""
         change = self.wanted.changed(subscriptions)
         if change.wanted is self.wanted:
-            return self
+            return self if sight is self._sight else Routing(self.wanted, dict(self._indexes), sight)
         is_wanted = change.wanted.targets.__contains__
         indexes: dict[str, TypeIndex] = {}
         made: dict[tuple[TypeIndex, tuple[Filter, ...], int], TypeIndex] = {}
@@ -103,7 +112,7 @@ class Routing:
                     made[index, added, removed] = changed
                 index = changed
             indexes[name] = index
-        return Routing(change.wanted, indexes)
+        return Routing(change.wanted, indexes, sight)
 
     def route(self, rows: Sequence[Row]) -> Routed:
         """Who wants these rows."""
@@ -115,6 +124,8 @@ class Routing:
                 if matched != filters:  # neighbours mostly go to the same
                     filters, targets = matched, self._targets(index, matched)
                 found[place] = targets
+        if self._restrictions is not None:
+            found = self._restrictions.each(rows, found)
         routed = Routed()
         for place, targets in enumerate(found):
             if targets is not NOBODY:
@@ -141,6 +152,8 @@ class Routing:
         index = self._indexes.get(row.type) or self._index(row.type)
         if index is not None:
             targets = self._targets(index, index.match(row))
+            if self._restrictions is not None and targets is not NOBODY:
+                targets = self._restrictions.one(row, targets)
             if targets is not NOBODY:
                 _add(routed, 0, row, targets)
         return routed

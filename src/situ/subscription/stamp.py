@@ -1,14 +1,15 @@
 """Stamp: under which advertisement an event was published, and whether it may be.
 
-Nobody publishes what he did not announce: the advertisement is the client's own (R002) and the event of its type or one
-below it (R003). A client that does not say which gets the only one that fits. Policies are clients that announce
-nothing: what they publish follows from what they are.
+Nobody publishes what he did not announce: the advertisement is the client's own (R002), the event of its type or one
+below it, and its filter true for it (R003). A client that does not say which gets the only one that fits. Policies are
+clients that announce nothing: what they publish follows from what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
+from typing import Protocol
 
 from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
 from situ.errors import Problem
@@ -32,6 +33,20 @@ _MOST_REMEMBERED = 100_000
 _MOST_NAMED = 5
 
 
+class Promises(Protocol):
+    """What advertisements say of their events beside the type."""
+
+    @property
+    def promising(self) -> Collection[str]:
+        """The ids of those that say anything."""
+
+    def kept(self, ad: str, row: Row) -> bool:
+        """Whether an event is as its advertisement says."""
+
+    def said(self, ad: str) -> str:
+        """What that is, as it is written."""
+
+
 class Stamp:
     """The advertisements of one deployment; knows the answer for (client, type, advertisement) once it was asked."""
 
@@ -40,8 +55,10 @@ class Stamp:
         types: Types,
         advertisements: Mapping[str, Advertisement],
         policies: Mapping[str, frozenset[str]] = MappingProxyType({}),
+        promises: Promises | None = None,
     ) -> None:
-        """``policies``: the types that each of them publishes."""
+        """``policies``: the types that each of them publishes; ``promises`` are those of the advertisements."""
+        self._promises = promises if promises is not None and promises.promising else None
         self._types = types
         self._policies = policies
         self._advertisements = advertisements
@@ -80,7 +97,17 @@ class Stamp:
             else:
                 assert isinstance(found, Problem)
                 stamped.append(_refused(row, found))
-        return stamped
+        return stamped if self._promises is None else self._held_to(self._promises, stamped)
+
+    def learn_promises(self, promises: Promises) -> None:
+        """What those say that were learnt."""
+        self._promises = promises if promises.promising else None
+
+    def _held_to(self, promises: Promises, rows: list[Row | Bad]) -> list[Row | Bad]:
+        for place, row in enumerate(rows):
+            if type(row) is Row and row.ad in promises.promising and not promises.kept(row.ad, row):
+                rows[place] = _refused(row, not_promised(row.ad, promises.said(row.ad)))
+        return rows
 
     def stamp(self, row: Row) -> Row | Bad:
         """The same for one row."""
@@ -123,12 +150,28 @@ class Stamp:
             remedy = f"It has {', '.join(own)}." if own else "Advertise the type first."
             return NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy)
         if not self._fits(type, declared.type):
-            return NOT_AS_ADVERTISED(type=type, ad=ad, advertised=declared.type)
+            return not_of_type(type, ad, declared.type)
         return ad
 
     def _fits(self, type: str, advertised: str) -> bool:
         event = self._types.event(type)
         return event is not None and any(str(above) == advertised for above in supertypes(event))
+
+
+def not_of_type(type: str, ad: str, advertised: str) -> Problem:
+    """The event is of another type than its advertisement says."""
+    return NOT_AS_ADVERTISED(
+        reason=f"is of type `{type}`, but `{ad}` advertises `{advertised}`",
+        remedy="Publish it under an advertisement of its type or of one above it, or leave `situad` out.",
+    )
+
+
+def not_promised(ad: str, where: str) -> Problem:
+    """The filter of its advertisement is not true for the event."""
+    return NOT_AS_ADVERTISED(
+        reason=f"is not as `{ad}` advertises: `{where}` is not true for it",
+        remedy="Publish it under an advertisement without this filter, or with one that is true for it.",
+    )
 
 
 def _refused(row: Row, problem: Problem) -> Bad:

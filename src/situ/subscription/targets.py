@@ -11,6 +11,7 @@ from typing import Any
 
 from situ.expr.spelling import spell
 from situ.subscription.model import ROOT, Subscription
+from situ.tags import NO_TAGS, TagSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +26,20 @@ NOBODY = Targets()
 
 
 @lru_cache(maxsize=200_000)
-def group_id(types: tuple[str, ...], where: str, context: str = ROOT) -> str:
+def group_id(types: tuple[str, ...], where: str, context: str = ROOT, scopes: TagSet = NO_TAGS) -> str:
     """The id of the group of durable subscriptions to these types with this filter, the same in every process."""
     content: dict[str, Any] = {"types": sorted(types), "where": spell(where)}
     if context != ROOT:
         content["context"] = context
+    if scopes != NO_TAGS:
+        content["scopes"] = scopes.as_json()
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def group_of(subscription: Subscription) -> str:
     """The delivery group of a durable subscription."""
-    return group_id(subscription.types, subscription.where, subscription.context)
+    return group_id(subscription.types, subscription.where, subscription.context, subscription.scopes)
 
 
 def targets_of(subscriptions: Iterable[Subscription]) -> Targets:

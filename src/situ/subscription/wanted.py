@@ -19,6 +19,7 @@ from situ.subscription.filter import Filter, read_filter
 from situ.subscription.model import ROOT, Subscription
 from situ.subscription.shapes import Shapes
 from situ.subscription.targets import Targets, group_of, targets_of
+from situ.tags import NO_TAGS, TagSet
 from situ.types.table import Types
 from situ.types.undeclared import not_declared
 
@@ -36,6 +37,8 @@ class Group:
     subscriptions: tuple[str, ...]
     context: str = ROOT
     """In whose terms the events are delivered."""
+    scopes: TagSet = NO_TAGS
+    """Where they are wanted from."""
 
 
 class Mediator(Protocol):
@@ -192,6 +195,7 @@ class Wanted:
                     where=spell(example.where),
                     subscriptions=tuple(sorted(members)),
                     context=example.context,
+                    scopes=example.scopes,
                 )
             else:
                 groups.pop(id, None)

@@ -1,0 +1,238 @@
+"""Visibility at work: stamps what comes in, and says to whom what was stamped may be handed.
+
+An event is handed over only if it is visible in the epoch it was stamped in and in the one in force. In the same epoch
+that is one look at the plan. For an older one there is the plan of its scopes, and filters that are new since then are
+evaluated on the event itself. Of an epoch or a tag set that nobody knows any more nothing is visible.
+
+The same for all engines. Scopes of past epochs are fetched by whoever has a bus: :meth:`Seeing.missing` says which, and
+where there is time to wait, ``load`` gets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from situ.deployment.parts import read_parts
+from situ.deployment.snapshot import Deployment
+from situ.deployment.stamping import Bits, bits_function
+from situ.event.lines import with_stamp
+from situ.event.row import Bad, Row
+from situ.subscription.sight import Look
+from situ.tags import NO_TAGS, TagSet
+from situ.visibility.compile import compile_visibility
+from situ.visibility.dimension_plan import constant
+from situ.visibility.epochs import Epochs
+from situ.visibility.filters import Filters
+from situ.visibility.graph import NO_SCOPES, ScopeGraph
+from situ.visibility.mattering import mattering
+from situ.visibility.plan import VisibilityPlan
+
+Load = Callable[[int], ScopeGraph | None]
+
+NOBODYS = -1
+"""Stands for the tags of a dead letter that came under no advertisement: only operators and its producer see it."""
+_MOST_STAMPERS = 10_000
+_MOST_EPOCHS = 50
+"""Past epochs that the next version takes over; others are fetched again if they are asked for."""
+_T = TypeVar("_T")
+
+
+class Seeing:
+    """The scopes of one version. Made by :meth:`of`."""
+
+    def __init__(self, deployment: Deployment, before: Seeing | None) -> None:
+        self.graph = deployment.scopes
+        self.numbers = deployment.numbers
+        self.epoch = _epoch(deployment, before)
+        self.load: Load | None = before.load if before is not None else None
+        self._filters = _filters(deployment, before)
+        self._graphs: dict[int, ScopeGraph | None] = {} if before is None else _latest(before._graphs)
+        self._graphs |= {0: NO_SCOPES, self.epoch: self.graph}
+        self._plans: dict[int, VisibilityPlan] = {} if before is None else _latest(before._plans)
+        self._plans[self.epoch] = self.plan = _compile(deployment, before)
+        self._epochs = Epochs(self._plans)
+        self._tags = {id: self.numbers.of(each.scopes) for id, each in deployment.advertisements.items()}
+        self._of_clients = _of_clients(deployment)
+        self._policies = {name: self.numbers.of(each.publishes) for name, each in self.graph.policies.items()}
+        self._mattering: dict[tuple[int, int], int] = {}
+        self._stampers: dict[tuple[str, int], Bits] = {}
+        if before is not None and before._filters is self._filters and before.numbers is self.numbers:
+            self._stampers = before._stampers
+        self._by_tags: dict[tuple[str, int], Bits] = {}
+
+    @classmethod
+    def of(cls, deployment: Deployment, before: Seeing | None = None) -> Seeing | None:
+        """What a numbered deployment says of visibility; None if there are no scopes and never were."""
+        return cls(deployment, before) if deployment.scopes.dimensions or deployment.numbers else None
+
+    # ── stamping ──
+
+    def stamp(self, rows: Iterable[Row]) -> None:
+        """Give rows, which have their advertisements, what they know of their own visibility."""
+        if not self.graph.dimensions:
+            return
+        epoch, known = self.epoch, self._by_tags
+        for row in rows:
+            row.tags = tags = self._tags.get(row.ad, NOBODYS) if row.ad else self._policies.get(row.client, 0)
+            row.epoch = epoch
+            bits = known.get((row.type, tags))
+            if bits is None:
+                bits = known[row.type, tags] = self._stamper(row.type, self._matter(tags, epoch))
+            row.bits = bits(row)
+
+    def stamped_letter(self, bad: Bad, line: bytes) -> bytes:
+        """The line of a dead letter: it has the tags of the advertisement it came in by, and passes no filter."""
+        if not self.graph.dimensions:
+            return line
+        tags = self._tags.get(bad.ad, self._of_clients.get(bad.client, NOBODYS))
+        return with_stamp(line, tags, self.epoch)
+
+    def learn(self, offered: Deployment, advertisements: Iterable[str]) -> None:
+        """These advertisements of a later version hold already. Numbers are only ever added."""
+        self.numbers = offered.numbered().numbers
+        self._mattering.clear()
+        self._tags |= {id: self.numbers.of(offered.advertisements[id].scopes) for id in advertisements}
+
+    # ── seeing ──
+
+    def look(self, row: Row) -> Look:
+        bits = row.bits
+        if row.epoch == self.epoch:
+            return row.tags, row.epoch, bits, bits, row.parts
+        new = self._matter(row.tags, self.epoch) & ~self._matter(row.tags, row.epoch)
+        return row.tags, row.epoch, bits, bits & ~new | (self._stamper(row.type, new)(row) if new else 0), row.parts
+
+    def sees(self, look: Look, subscribed: TagSet) -> bool:
+        tags, epoch, then, now, parts = look
+        if not self._visible(tags, epoch, then, now, subscribed):
+            return False
+        # Parts are not at hand: of filters that are new since they were stamped nothing is known, so they do not pass.
+        return not parts or all(
+            self._visible(
+                each.tags,
+                each.epoch,
+                each.bits,
+                self._known_now(each.tags, each.epoch, each.bits),
+                subscribed,
+                each.released,
+            )
+            for each in read_parts(parts)
+        )
+
+    def asked(self, tags: int, epoch: int, subscribed: TagSet) -> tuple[int, int]:
+        named = self.numbers.tag_set(tags)
+        if named is None or not self._knows(epoch):
+            return 0, 0
+        then = self._epochs.pair(epoch, named, subscribed).filters
+        return then, then if epoch == self.epoch else self._epochs.pair(self.epoch, named, subscribed).filters
+
+    def _visible(
+        self, tags: int, epoch: int, then: int, now: int, subscribed: TagSet, released: frozenset[str] = frozenset()
+    ) -> bool:
+        named = self.numbers.tag_set(tags)
+        if named is None or not self._knows(epoch):
+            return False
+        pair = self._epochs.pair
+        if not pair(epoch, named, subscribed, released).visible(then):
+            return False
+        return epoch == self.epoch or pair(self.epoch, named, subscribed, released).visible(now)
+
+    def _known_now(self, tags: int, epoch: int, bits: int) -> int:
+        return bits if epoch == self.epoch else bits & self._matter(tags, epoch)
+
+    # ── epochs ──
+
+    def missing(self, rows: Sequence[Row]) -> set[int]:
+        """The epochs of these rows of which it is not known yet what their scopes were."""
+        epochs = {row.epoch for row in rows}
+        epochs |= {part.epoch for row in rows if row.parts for part in read_parts(row.parts)}
+        return {each for each in epochs if each not in self._graphs}
+
+    def know(self, epoch: int, graph: ScopeGraph | None) -> None:
+        """What the scopes of a past epoch were; None: nobody knows."""
+        self._graphs[epoch] = graph
+
+    def _knows(self, epoch: int) -> bool:
+        if epoch in self._plans:
+            return True
+        if epoch not in self._graphs and self.load is not None:
+            self._graphs[epoch] = self.load(epoch)
+        graph = self._graphs.get(epoch)
+        if graph is None or any(
+            constant(each.text) is None and each.text not in self.numbers.filters for each in graph.filters()
+        ):
+            return False
+        self._plans[epoch] = compile_visibility(graph, (), (), self.numbers.filters)
+        return True
+
+    # ── filters ──
+
+    def _matter(self, tags: int, epoch: int) -> int:
+        """The filters that are evaluated in an epoch for what has these tags."""
+        found = self._mattering.get((tags, epoch))
+        if found is None:
+            named = self.numbers.tag_set(tags)
+            graph = self._graphs.get(epoch) if self._knows(epoch) else None
+            if named is None or graph is None:
+                return 0
+            found = self._mattering[tags, epoch] = mattering(graph, named, self.numbers.filters)
+        return found
+
+    def _stamper(self, type: str, wanted: int) -> Bits:
+        found = self._stampers.get((type, wanted))
+        if found is None:
+            if len(self._stampers) >= _MOST_STAMPERS:
+                self._stampers.clear()
+            found = self._stampers[type, wanted] = bits_function(self._filters, self.numbers.filters, wanted, type)
+        return found
+
+
+def _epoch(deployment: Deployment, before: Seeing | None) -> int:
+    """What no registry has numbered gets numbers that no registry gives, another for other scopes."""
+    if deployment.epoch or not deployment.scopes.dimensions:
+        return deployment.epoch
+    if before is not None and before.epoch < 0 and before.graph == deployment.scopes:
+        return before.epoch
+    return min(0 if before is None else before.epoch, 0) - 1
+
+
+def _latest(of_epochs: Mapping[int, _T]) -> dict[int, _T]:
+    latest = sorted(of_epochs, key=abs)[-_MOST_EPOCHS:]
+    return {epoch: of_epochs[epoch] for epoch in latest}
+
+
+def _filters(deployment: Deployment, before: Seeing | None) -> Filters:
+    limits = deployment.settings.expression_limits
+    if before is not None and before._filters.types == deployment.types and before._filters.limits == limits:
+        return before._filters
+    return Filters(deployment.types, limits)
+
+
+def _compile(deployment: Deployment, before: Seeing | None) -> VisibilityPlan:
+    """The plan for the tags in use; what the one before has already is taken from there."""
+    graph, policies = deployment.scopes, deployment.scopes.policies.values()
+    ads = {
+        NO_TAGS,
+        *(each.scopes for each in deployment.advertisements.values()),
+        *(each.publishes for each in policies),
+    }
+    subs = {*(each.scopes for each in deployment.subscriptions.values()), *(each.reads for each in policies)}
+    numbers = deployment.numbers.filters
+    old = None if before is None else before.plan
+    same = before is not None and before.graph == graph and before.numbers.filters == numbers
+    if same and old is not None and old.ads.keys() == ads and old.subs.keys() == subs:
+        return old
+    return compile_visibility(graph, sorted(ads, key=_order), sorted(subs, key=_order), numbers, old)
+
+
+def _order(tags: TagSet) -> tuple[object, ...]:
+    return tags.named, tags.rest
+
+
+def _of_clients(deployment: Deployment) -> dict[str, int]:
+    """The tags of each client that has the same in all of its advertisements."""
+    found: dict[str, set[TagSet]] = {}
+    for each in deployment.advertisements.values():
+        found.setdefault(each.client, set()).add(each.scopes)
+    return {client: deployment.numbers.of(*tags) for client, tags in found.items() if len(tags) == 1}

@@ -1,0 +1,218 @@
+"""Scopes on a running zone: three audiences see three views of one log, now, later, and after a change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from situ.deployment import Deployment
+from situ.deployment.numbering import NO_NUMBERING
+from situ.edge.event import read_events
+from situ.edge.history import HistoryReader
+from situ.event.lines import decode_line
+from situ.event.message import EventKey, join_lines, split_lines
+from situ.host.replaying import replay_here, wanted_only
+from situ.overlay.messages import Dead, History
+from situ.project.check import check_folder
+from situ.registry.snapshots import fetch_scopes, publish_deployment
+from situ.subscription.targets import group_of
+from situ.tags import NO_TAGS, TagSet
+from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
+from tests.nats_server import NatsServer, nats_server
+from tests.project_files import write
+from tests.zone import event
+
+Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
+
+SCOPES = """
+version: 1
+dimensions:
+  membership:
+    mode: closed
+    scopes:
+      plant:  {}
+      line:   { in: [plant], output: "severity >= 4" }
+      office: { in: [plant] }
+      guest:  { in: [office], input: "text = 'fire'" }
+clients:
+  press:  { membership: [line] }
+  crew:   { membership: [line] }
+  desk:   { membership: [office] }
+  badge:  { membership: [guest] }
+"""
+CLIENTS = """
+  press: {scopes: {membership: line}, advertisements: {alarms: {type: Alarm, where: severity > 0}}}
+  crew: {scopes: {membership: line}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  desk: {scopes: {membership: office}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  badge: {scopes: {membership: guest}, subscriptions: {all: {types: [Alarm], durable: true}}}
+"""
+OPENED = SCOPES.replace(', output: "severity >= 4"', "")
+CLOSED = SCOPES.replace("severity >= 4", "severity >= 9")
+SEEN = {"crew": [1, 5, 6], "desk": [5, 6], "badge": [6]}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NatsServer]:
+    with nats_server(tmp_path / "nats") as running:
+        yield running
+
+
+@pytest.fixture(params=["memory", "nats"])
+def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
+    """Makes a zone on either bus."""
+    server = request.getfixturevalue("server") if request.param == "nats" else None
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[EdgeZone]:
+        async with edge_zone(tmp_path, server, clients=CLIENTS, more={"scopes.yaml": SCOPES}) as zone:
+            yield zone
+
+    return make
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await work
+
+    asyncio.run(bounded())
+
+
+async def publish(zone: EdgeZone, *alarms: tuple[int, str], first: int = 1) -> tuple[Dead, ...]:
+    """What a router would hand to the engine for the press."""
+    assert zone.engine is not None
+    lines = [
+        json.dumps(event(f"e{first + place}", "Alarm", {"text": text, "severity": severity})).encode()
+        for place, (severity, text) in enumerate(alarms)
+    ]
+    body = join_lines(lines)
+    return await (await zone.engine.take(EventKey("press", 1, first), len(lines), body, 1_700_000_000_000_000))
+
+
+ALARMS = ((1, "jam"), (5, "jam"), (6, "fire"))
+
+
+async def apply(zone: EdgeZone, scopes: str, clients: str = CLIENTS) -> Deployment:
+    """Put other scopes in force, and wait for the engine."""
+    write(zone.folder, {"scopes.yaml": scopes, "clients/all.yaml": f"version: 1\nclients:\n{clients}"})
+    checked = check_folder(zone.folder)
+    assert checked.deployment is not None, checked.problems
+    deployment = zone.registry.apply(checked.deployment, "test").deployment
+    await publish_deployment(zone.bus, deployment)
+    if zone.engine is not None:
+        engine = zone.engine
+        await eventually(lambda: engine.version >= deployment.version)
+    return deployment
+
+
+async def history(zone: EdgeZone, client: str, tags: TagSet | None = None) -> list[int]:
+    """What a subscription to all alarms is shown of the past."""
+    deployment = zone.registry.current()
+    wanted = deployment.subscriptions[f"{client}/all"]
+    page = await HistoryReader(zone.bus).page(
+        History(req=1, sub="all", limit=100), wanted if tags is None else replace(wanted, scopes=tags), deployment
+    )
+    assert b"situtags" not in page.body
+    return [each.data.severity for each in read_events(page.body)]
+
+
+async def replayed(zone: EdgeZone) -> dict[str, list[int]]:
+    """What a replay of the whole log gives each client, by what is in force."""
+    plan = wanted_only(zone.registry.current(), (), zone.folder)
+    last = (await zone.bus.state(zone.names.root_stream)).last
+    found: dict[str, list[int]] = {}
+    async for some in replay_here(zone.bus, plan, 1, last):
+        for each in some:
+            assert b"situtags" not in each.line
+            found.setdefault(each.subscription.partition("/")[0], []).append(json.loads(each.line)["data"]["severity"])
+    return found
+
+
+def test_three_audiences_see_three_views(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone:
+            assert await publish(zone, *ALARMS) == ()
+            for client, seen in SEEN.items():
+                async with zone.connect(client) as node:
+                    events = node.events(durable="all")
+                    assert [each.data.severity for each in await take(events, len(seen))] == seen
+                    await nothing_more(events, within=0.1)
+                assert await history(zone, client) == seen
+            assert await history(zone, "crew", NO_TAGS) == [], "who says nothing in a closed dimension sees nothing"
+            assert await history(zone, "crew", TagSet.of({"membership": "elsewhere"})) == []
+            logged = [
+                line for message in await zone.messages(zone.names.root_stream) for line in split_lines(message.body)
+            ]
+            rows = [decode_line(line) for line in logged]
+            assert {(row.tags, row.epoch) for row in rows} == {(1, 1)}
+            assert [row.bits.bit_count() for row in rows] == [0, 1, 2]
+            for message in await zone.messages(zone.names.out_stream):
+                assert b"situtags" not in message.body
+
+    run(main())
+
+
+def test_an_event_that_is_not_as_advertised_is_a_dead_letter_for_those_who_would_see_it(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone:
+            (dead,) = await publish(zone, (0, "jam"), (1, "jam"))
+            assert (dead.code, dead.seq) == ("R003", 1)
+            (letter,) = await zone.messages(zone.names.dead_stream)
+            row = decode_line(split_lines(letter.body)[0])
+            assert (row.type, row.tags, row.epoch, row.bits) == ("situ.deadletter", 1, 1, 0)
+
+    run(main())
+
+
+def test_widening_does_not_reach_back_and_narrowing_does(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone:
+            await publish(zone, *ALARMS)
+            opened = await apply(zone, OPENED)
+            assert (opened.epoch, opened.numbers == NO_NUMBERING) == (2, False)
+            await publish(zone, *ALARMS, first=4)
+            assert await history(zone, "desk") == [5, 6, 1, 5, 6]
+            await apply(zone, CLOSED)
+            await publish(zone, *ALARMS, (9, "fire"), first=7)
+            assert await history(zone, "desk") == [9]
+            assert await history(zone, "crew") == [1, 5, 6] * 3 + [9]
+            assert await history(zone, "badge") == [9]
+            await apply(zone, SCOPES)
+            assert await history(zone, "desk") == [5, 6, 5, 6, 9], "what was hidden when it came stays hidden"
+            assert await replayed(zone) == {"crew": [1, 5, 6] * 3 + [9], "desk": [5, 6, 5, 6, 9], "badge": [6, 6, 9]}
+            scopes = await fetch_scopes(zone.bus, 2)
+            assert scopes == opened.scopes
+            assert await fetch_scopes(zone.bus, 99) is None
+
+    run(main())
+
+
+def test_what_lies_behind_the_cursor_is_routed_by_both_epochs(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone:
+            await publish(zone, *ALARMS)
+            await apply(zone, OPENED)
+            await publish(zone, *ALARMS, first=4)
+            await zone.stop()
+            cursor = zone.folder / ".situ" / "edge" / "cursor.json"
+            known = json.loads(cursor.read_text())
+            cursor.write_text(json.dumps({**known, "root": 0}))
+            wanted = "{types: [Alarm], durable: true, where: severity < 9}"
+            late = f"{CLIENTS}  late: {{scopes: {{membership: office}}, subscriptions: {{all: {wanted}}}}}\n"
+            members = SCOPES + "  late:   { membership: [office] }\n"
+            deployment = await apply(zone, members, late)
+            await zone.bus.ensure_consumer("late_all", [group_of(deployment.subscriptions["late/all"])])
+            await zone.start()
+            async with zone.connect("late") as node:
+                events = node.events(durable="all")
+                assert [each.data.severity for each in await take(events, 4)] == [5, 6, 5, 6]
+                await nothing_more(events, within=0.1)
+
+    run(main())
