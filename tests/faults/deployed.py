@@ -84,11 +84,15 @@ class Deployed:
     def ready(self) -> None:
         wait_for(lambda: self.said("running"), "the run is up")
 
+    def check(self) -> None:
+        """The run has not ended by itself."""
+        assert self.process is not None
+        assert self.process.poll() is None, f"the run ended with {self.process.returncode}"
+
     def said(self, text: str) -> bool:
         """Whether the log of the run that is under way has a line that ends in this."""
+        self.check()
         assert self.process is not None
-        if self.process.poll() is not None:
-            raise AssertionError(f"the run ended with {self.process.returncode}:\n{self.shown}\n{self.log[-3000:]}")
         mine = re.compile(rf" {self.process.pid} .*{re.escape(text)}$", re.MULTILINE)
         return mine.search(self.log[self._log_start :]) is not None
 

@@ -35,6 +35,7 @@ from tests.faults.traffic import (
     kill_all,
     start_all,
     wait_ready,
+    working,
 )
 
 if TYPE_CHECKING:
@@ -83,12 +84,14 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
             start_all(publishers)
             wait_ready(publishers)
             # The first batch loads the workers, which takes longer than any change does.
-            wait_for(lambda: all(each.count > 1 for each in recorders), "events flow")
+            wait_for(lambda: all(each.count > 1 for each in working(at, recorders)), "events flow")
             passing = asyncio.run(come_and_go(folder))
             for publisher in publishers:
                 publisher.enough()
             wanted = sum(len(each.wish.expected(pump.count)) for each in recorders for pump in publishers)
-            wait_for(lambda: sum(each.count - 1 for each in recorders) >= wanted, "everything is delivered")
+            wait_for(
+                lambda: sum(each.count - 1 for each in working(at, recorders)) >= wanted, "everything is delivered"
+            )
             time.sleep(1)  # what comes twice comes late
             yield Flow(at, recorders, publishers, passing)
         finally:

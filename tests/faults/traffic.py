@@ -20,7 +20,7 @@ from typing import Any
 
 import situ
 from situ.errors import SituError
-from tests.faults.deployed import PATIENCE, environment, wait_for
+from tests.faults.deployed import PATIENCE, Deployed, environment, wait_for
 
 BAD_EVERY = 997
 ALARM_EVERY = 10
@@ -234,6 +234,14 @@ def wait_ready(programs: Iterable[Publisher | Recorder]) -> None:
     """All of them are connected: who comes while no run is there is told so, and goes."""
     for program in programs:
         wait_for(lambda program=program: program.ready, f"{program.client} is connected")
+
+
+def working(at: Deployed, recorders: list[Recorder]) -> list[Recorder]:
+    """These, of which none has ended, nor has the run."""
+    at.check()
+    for each in recorders:
+        each.check()
+    return recorders
 
 
 def check_seen(recorder: Recorder, publishers: Iterable[Publisher], *, killed: bool = False) -> None:
