@@ -52,6 +52,7 @@ class Deployed:
         self.engine = engine
         self.process: subprocess.Popen[bytes] | None = None
         self._out = folder.parent / f"{folder.name}.out"
+        situ = situ or "defaults: {install_timeout: 60 s}\n"  # whoever subscribes waits for an engine that is slow
         settings = f"version: 1\nname: plant\nengine: {engine}\n{situ}"
         write(folder, {"situ.yaml": settings, "types/all.yaml": TYPES, **(files or {})})
 

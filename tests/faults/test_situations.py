@@ -34,7 +34,7 @@ from tests.faults.deployed import Deployed, deployed, wait_for
 from tests.faults.traffic import Program
 from tests.guarded import FILES
 
-PATIENT = "defaults: {lateness: 60 s, idle: 10 min}\n"
+PATIENT = "defaults: {lateness: 60 s, idle: 10 min, install_timeout: 60 s}\n"
 SETTLED, SILENT = 1.0, 20.0
 """Seconds without anything new after which nothing more is told: when all is told, and when something is missing."""
 LONG = 60.0

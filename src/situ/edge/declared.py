@@ -16,6 +16,9 @@ _log = logging.getLogger("situ.client")
 
 Callback = Callable[[Event], Awaitable[object] | object]
 
+_PATIENCE = 5
+"""Times as long as a publication is held back, whoever asks for events waits until every engine knows."""
+
 
 class Installing:
     """From ``accepted`` to ``installed``: every engine works with the declaration."""
@@ -108,8 +111,13 @@ class Registration:
     def repeats(self) -> int:
         return self.consumer.repeats if self.consumer is not None else 0
 
-    async def require(self, seconds: float) -> None:
-        """R012 if it is not installed within this time; it stays accepted."""
+    async def require(self, install_timeout: float) -> None:
+        """R012 if it is not installed in good time; it stays accepted.
+
+        A publication is held back no longer than it must be; who asks for events has nothing to do without them, and
+        an engine may be busy with a batch.
+        """
+        seconds = _PATIENCE * install_timeout
         if not await self.installing.wait(seconds):
             missing = f": {', '.join(self.installing.missing)}" if self.installing.missing else ""
             raise SituError(NOT_INSTALLED(what="subscription", name=self.id, seconds=f"{seconds:g}", missing=missing))

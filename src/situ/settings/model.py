@@ -99,7 +99,9 @@ class Defaults:
         of_kind.choice("safe", "original", "never"), "safe", "when events pass without transformation"
     )
     install_timeout: timedelta = _setting(
-        of_kind.duration(), timedelta(seconds=2), "how long a first publication is held back"
+        of_kind.duration(),
+        timedelta(seconds=2),
+        "how long a first publication is held back; who subscribes waits five times as long at most",
     )
 
 
