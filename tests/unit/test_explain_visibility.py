@@ -90,13 +90,13 @@ SUB = TagSet.of({"membership": "supplier-acme", "network": "wan"})
 def test_the_example_of_a_machine_and_its_supplier() -> None:
     explained = explain_visibility(plant(), STATE, AD, SUB)
     expected = """\
-        geography   hall-2 → nothing said  NOT VISIBLE (a scope against nothing)
+        geography   hall-2 → nothing said   NOT VISIBLE (a scope against nothing)
         membership  line-a → supplier-acme  NOT VISIBLE
            line-a ↑ maintenance         output(line-a)        NOT type IS CycleCount   true   scopes.yaml:11:31
                                         link up               machine_class = 'press'  true   scopes.yaml:12:51
            maintenance ↓ supplier-acme  input(supplier-acme)  vendor = 'acme'          NULL: data.vendor is missing   scopes.yaml:13:50
            also tried: line-a ↑ operations ↑ plant-lyon ↓ maintenance ↓ supplier-acme, blocked first at output(operations)
-        network     bus-2 ↑ ot-lan ↑ wan  visible  type IS Alarm OR sampled; bytes <= 65536
+        network     bus-2 ↑ ot-lan ↑ wan    visible  type IS Alarm OR sampled; bytes <= 65536
         not visible (geography, membership); would be visible if: the subscription named a geography scope that sees hall-2, or any, and vendor = 'acme'"""  # noqa: E501
     assert explain_text(explained) == dedent(expected)
     assert not explained.visible
@@ -114,7 +114,7 @@ def test_the_way_of_the_paper() -> None:
     assert [step.end for step in second.way] == ["bo", "fr", "eu", "uk", "lo"]
     assert third.cell is Cell.NO_LIMIT
     text = explain_text(explained)
-    assert "d1  ls ↑ us ↑ es ↓ fs ↓ is  visible" in text
+    assert "d1  ls ↑ us ↑ es ↓ fs ↓ is       visible\n" in text
     assert text.endswith("\nvisible")
 
 
@@ -211,9 +211,10 @@ def test_who_may_know_all_and_what_the_others_get() -> None:
     assert rights == {"safety-office": True, "site-admin": True, "line-admin": False, "press-7": False}
     assert may_know_all(graph, Principal(name="op", operator=True), AD, SUB)
     explained = explain_visibility(graph, STATE, AD, SUB)
-    own = explain_text(one_side(explained, "producer"))
+    assert not explained.visible
+    own = explain_text(one_side(explained.visible, "producer", AD))
     assert own == "geography  hall-2\nmembership  line-a\nnetwork  bus-2\nnot visible"
-    theirs = explain_text(one_side(explained, "consumer"))
+    theirs = explain_text(one_side(explained.visible, "consumer", SUB))
     assert theirs == "membership  supplier-acme\nnetwork  wan\nnot visible"
     for foreign in ("line-a", "hall-2", "maintenance", "vendor", "press", "NULL"):
         assert foreign not in theirs

@@ -127,6 +127,21 @@ class Seeing:
         then = self._epochs.pair(epoch, named, subscribed).filters
         return then, then if epoch == self.epoch else self._epochs.pair(self.epoch, named, subscribed).filters
 
+    # ── for those who ask why ──
+
+    @property
+    def filters(self) -> Filters:
+        """What the filters mean for events of each type."""
+        return self._filters
+
+    def scopes_of(self, epoch: int) -> ScopeGraph | None:
+        """The scopes of an epoch; None if nobody knows them."""
+        return self._graphs.get(epoch) if self._knows(epoch) else None
+
+    def bits_now(self, tags: int, epoch: int, bits: int) -> int:
+        """What counts in the epoch in force of something that is not at hand."""
+        return self._known_now(tags, epoch, bits)
+
     def _visible(
         self, tags: int, epoch: int, then: int, now: int, subscribed: TagSet, released: frozenset[str] = frozenset()
     ) -> bool:

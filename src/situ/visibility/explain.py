@@ -18,7 +18,8 @@ from situ.expr.tree import Read, walk
 from situ.tags import ANY, TagSet
 from situ.visibility.bits import NO_NUMBERS, bits_of, numbers_in
 from situ.visibility.compile import number_filters
-from situ.visibility.dimension_plan import compile_dimension
+from situ.visibility.dimension_plan import compile_dimension, constant
+from situ.visibility.epochs import NOTHING_RELEASED
 from situ.visibility.families import ALWAYS, NEVER, Sets, suppose
 from situ.visibility.graph import Dimension, Filter, ScopeGraph
 from situ.visibility.rights import Principal, administers, may
@@ -105,14 +106,46 @@ class Explained:
         return tuple(each for each in self.dimensions if not each.visible)
 
 
-def explain_visibility(graph: ScopeGraph, event: RootEvent, advertised: TagSet, subscribed: TagSet) -> Explained:
-    """Everything about one event between two tag sets."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What filters said of an event when it was stamped: ``true`` are those that were.
+
+    ``event`` is the event itself, which can say why the others were not. A part of a situation is not at hand.
+    """
+
+    true: frozenset[str]
+    event: RootEvent | None = None
+
+    def passes(self, text: str) -> bool:
+        return text in self.true or constant(text) is True
+
+    def value(self, text: str) -> tuple[str, str]:
+        if self.passes(text):
+            return "true", ""
+        value, reason = value_of(self.event, text) if self.event is not None else ("not true", "")
+        return ("not true", "when it was stamped") if value == "true" else (value, reason)
+
+
+def explain_visibility(
+    graph: ScopeGraph,
+    event: RootEvent | Answers,
+    advertised: TagSet,
+    subscribed: TagSet,
+    released: frozenset[str] = NOTHING_RELEASED,
+) -> Explained:
+    """Everything about one event between two tag sets; dimensions in the order in which they are written, if known."""
     names = {name: None for tags in (advertised, subscribed) for name, tag in tags.named if tag != ANY}
     found = [
         _in_dimension(name, graph, event, advertised.tag(name), subscribed.tag(name))
-        for name in sorted({*graph.dimensions, *names})
+        for name in sorted({*graph.dimensions, *names} - released, key=lambda name: _order(graph, name))
     ]
     return Explained(visible=all(each.visible for each in found), dimensions=tuple(found))
+
+
+def _order(graph: ScopeGraph, name: str) -> tuple[bool, int, int, str]:
+    dimension = graph.dimensions.get(name)
+    place = None if dimension is None else dimension.place
+    return (True, 0, 0, name) if place is None else (False, place.line, place.column, name)
 
 
 def may_know_all(graph: ScopeGraph, by: Principal, advertised: TagSet, subscribed: TagSet) -> bool:
@@ -126,21 +159,23 @@ def may_know_all(graph: ScopeGraph, by: Principal, advertised: TagSet, subscribe
     )
 
 
-def one_side(explained: Explained, side: Side) -> Explained:
-    """For those who may not know more: the answer, and what they said themselves. No foreign scope, filter or value."""
+def one_side(visible: bool, side: Side, own: TagSet) -> Explained:
+    """For those who may not know more: the answer, and what they said themselves. No foreign scope, filter or value.
+
+    Nothing is told of single dimensions, and none is named that they did not name: that would tell of the other side.
+    """
     return Explained(
-        visible=explained.visible,
+        visible=visible,
         side=side,
         dimensions=tuple(
             InDimension(
-                dimension=each.dimension,
-                advertised=each.advertised if side == "producer" else None,
-                subscribed=each.subscribed if side == "consumer" else None,
+                dimension=name,
+                advertised=tag if side == "producer" else None,
+                subscribed=tag if side == "consumer" else None,
                 cell=Cell.BETWEEN,
-                visible=explained.visible,  # of single dimensions nothing is told: that would tell of the other side
+                visible=visible,
             )
-            for each in explained.dimensions
-            if (each.advertised if side == "producer" else each.subscribed) is not None
+            for name, tag in own.named
         ),
     )
 
@@ -155,7 +190,7 @@ def first_blocked(way: tuple[Step, ...]) -> Asked | None:
 
 
 def _in_dimension(
-    name: str, graph: ScopeGraph, event: RootEvent, advertised: str | None, subscribed: str | None
+    name: str, graph: ScopeGraph, event: RootEvent | Answers, advertised: str | None, subscribed: str | None
 ) -> InDimension:
     dimension = graph.dimensions.get(name)
     cell, visible = _cell(dimension, advertised, subscribed)
@@ -186,12 +221,12 @@ def _cell(dimension: Dimension | None, advertised: str | None, subscribed: str |
             return Cell.BETWEEN, False
 
 
-def _between(dimension: Dimension, event: RootEvent, advertised: str, subscribed: str) -> InDimension:
+def _between(dimension: Dimension, event: RootEvent | Answers, advertised: str, subscribed: str) -> InDimension:
     answers: dict[str, tuple[str, str]] = {}
 
     def ask(interface: str, each: Filter) -> Asked:
         if each.text not in answers:
-            answers[each.text] = value_of(event, each.text)
+            answers[each.text] = event.value(each.text) if isinstance(event, Answers) else value_of(event, each.text)
         value, reason = answers[each.text]
         return Asked(interface=interface, filter=each, value=value, reason=reason)
 
@@ -224,7 +259,7 @@ def _between(dimension: Dimension, event: RootEvent, advertised: str, subscribed
 
 
 def _lacking(
-    dimension: Dimension, event: RootEvent, advertised: str, subscribed: str, ways: list[Way]
+    dimension: Dimension, event: RootEvent | Answers, advertised: str, subscribed: str, ways: list[Way]
 ) -> tuple[tuple[str, ...], ...]:
     """The smallest sets of filters that are not true and would do; of a way, where there are too many to compare."""
     alone = ScopeGraph(dimensions={dimension.name: dimension})

@@ -8,15 +8,23 @@ from situ.tags import ANY
 from situ.visibility.explain import Asked, Cell, Explained, InDimension, Step, first_blocked
 
 _NOT = "NOT VISIBLE"
+_WIDEST = 72
+"""Columns before verdicts; a longer way pushes its own aside."""
 
 
 def explain_text(explained: Explained) -> str:
     """The answer as lines of text."""
     if explained.side is not None:
         return "\n".join((*_own_side(explained), "visible" if explained.visible else "not visible"))
-    width = max((len(each.dimension) for each in explained.dimensions), default=0)
-    lines = [line for each in explained.dimensions for line in _dimension(each, width)]
-    return "\n".join((*lines, summary(explained)))
+    return "\n".join((*dimension_lines(explained), summary(explained)))
+
+
+def dimension_lines(explained: Explained) -> list[str]:
+    """What happens in each dimension, the verdicts below each other."""
+    names = max((len(each.dimension) for each in explained.dimensions), default=0)
+    heads = {each.dimension: f"{each.dimension:{names}}  {_head(each)}" for each in explained.dimensions}
+    width = min(max((len(head) for head in heads.values()), default=0), _WIDEST)
+    return [line for each in explained.dimensions for line in _dimension(each, f"{heads[each.dimension]:{width}}")]
 
 
 def summary(explained: Explained) -> str:
@@ -50,18 +58,22 @@ def _remedy(hidden: InDimension) -> str:
             return ""
 
 
-def _dimension(each: InDimension, width: int) -> Iterator[str]:
-    head = f"{each.dimension:{width}}  "
+def _head(each: InDimension) -> str:
+    if each.cell is Cell.BETWEEN and each.visible:
+        return _route(each.way) if each.way else f"{each.advertised}"
+    return f"{_tag(each.advertised)} → {_tag(each.subscribed)}"
+
+
+def _dimension(each: InDimension, head: str) -> Iterator[str]:
     verdict = "visible" if each.visible else _NOT
     if each.cell is not Cell.BETWEEN:
-        yield f"{head}{_tag(each.advertised)} → {_tag(each.subscribed)}  {verdict} ({each.cell.value})"
+        yield f"{head}  {verdict} ({each.cell.value})"
         return
     if each.visible:
         asked = "; ".join(dict.fromkeys(question.filter.text for step in each.way for question in step.asked))
-        route = f"{_route(each.way)}" if each.way else f"{each.advertised}"
-        yield f"{head}{route}  {verdict}" + (f"  {asked}" if asked else "")
+        yield f"{head}  {verdict}" + (f"  {asked}" if asked else "")
         return
-    yield f"{head}{each.advertised} → {each.subscribed}  {verdict}"
+    yield f"{head}  {verdict}"
     if not each.way:
         yield "   no scope leads from the one to the other"
     yield from _steps(each.way)
