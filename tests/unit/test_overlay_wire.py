@@ -19,6 +19,8 @@ from situ.overlay.messages import (
     DescribeAck,
     Description,
     Disconnect,
+    Explain,
+    ExplainAck,
     FromClient,
     FromRouter,
     FullList,
@@ -56,6 +58,7 @@ FROM_CLIENT = [
     Publish(key=EventKey("pump", 5, 1), count=2, body=b"[\n{},\n{}\n]"),
     Loss(from_seq=1, to_seq=3, counts={"a": 3}, reason="full"),
     Describe(req=5, types=("A",)),
+    Explain(req=9, to="desk/all", event="pump.5.1", ad="pump/a", sample="{}"),
     History(req=6, sub="s", after_pos=65_536, since=1_700_000_000_000_000, limit=10),
 ]
 FROM_ROUTER = [
@@ -70,6 +73,7 @@ FROM_ROUTER = [
     Ack(req=5),
     Nack(of="Publish", code="R006", message="A gap.", hint="Again.", retry=True, expected=4),
     Closed(session=8),
+    ExplainAck(req=9, visible=False, text="not visible", answer="{}"),
     DescribeAck(req=1, version=2, types={"A": Description(event=True, above=("B",), attributes={"x": "int"})}),
 ]
 

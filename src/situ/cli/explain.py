@@ -10,6 +10,7 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.explain_contexts import explain_context, explain_transform
 from situ.cli.explain_matches import explain_detection, explain_miss
 from situ.cli.explain_policies import explain_policy
+from situ.cli.explain_visibility import explain_visibility
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from situ.errors import Code
 
 app = group(
-    "explain", "Explain types, expressions, functions, subscriptions, events, contexts, policies, detections and codes."
+    "explain", "Explain types, expressions, functions, subscriptions, events, visibility, contexts, policies, detections and codes."
 )
 
 
@@ -234,6 +235,7 @@ def explain_event(
     return Exit.DONE
 
 
+app.command("visibility")(explain_visibility)
 app.command("context")(explain_context)
 app.command("transform")(explain_transform)
 app.command("policy")(explain_policy)

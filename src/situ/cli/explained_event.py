@@ -6,10 +6,8 @@ an id is searched for in everything the bus holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -20,18 +18,13 @@ from situ.catalogue import UNKNOWN_EVENT
 from situ.cli.explained_subscription import routing_of
 from situ.cli.letters import Letter, letters
 from situ.deployment import Deployment
+from situ.edge.searching import Progress, Wanted, search_log
 from situ.errors import SituError
 from situ.event.instants import print_instant
-from situ.event.lines import decode_line
-from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored, position, split_lines
+from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored
 from situ.event.row import Row
 from situ.subscription.explain import Explained, explain_match
 from situ.subscription.routing import Routing
-
-Progress = Callable[[str, int, int], None]
-
-_SLACK = timedelta(minutes=10)
-_CLOCK = 10**12  # incarnations that begin at the clock are milliseconds since 1970
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,65 +98,9 @@ async def explain_event(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to look for: a key, a position or an id."""
-
-    key: EventKey | None = None
-    pos: int | None = None
-    id: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Wanted:
-        try:
-            return cls(key=EventKey.parse(text))
-        except ValueError:
-            pass
-        return cls(pos=int(text)) if text.isascii() and text.isdigit() and int(text) >= PLACES else cls(id=text)
-
-    @property
-    def needle(self) -> bytes:
-        """What the line of the event has in it."""
-        if self.key is not None:
-            return b'"situkey":' + msgspec.json.encode(str(self.key))
-        if self.pos is not None:
-            return b'"situpos":' + msgspec.json.encode(str(self.pos))
-        return b'"id":' + msgspec.json.encode(self.id)
-
-    def fits(self, row: Row) -> bool:
-        if self.key is not None:
-            return (row.client, row.incarnation, row.seq) == (self.key.client, self.key.incarnation, self.key.seq)
-        return row.pos == self.pos if self.pos is not None else row.id == self.id
-
-
 async def _in_log(wanted: Wanted, bus: Bus, progress: Progress | None) -> tuple[Stored, Row, str] | None:
-    stream = Names(bus.zone).root_stream
-    state = await bus.state(stream)
-    if wanted.pos is not None:
-        seq = wanted.pos // PLACES
-        if found := await _among(wanted, bus, stream, seq, seq, needle=b""):
-            return found
-    first = state.first
-    if wanted.key is not None and wanted.key.incarnation > _CLOCK:
-        began = datetime.fromtimestamp(wanted.key.incarnation / 1000, UTC) - _SLACK
-        first = max(first, await bus.find(stream, began))
-    return await _among(wanted, bus, stream, first, state.last, needle=wanted.needle, progress=progress)
-
-
-async def _among(
-    wanted: Wanted, bus: Bus, stream: str, first: int, last: int, *, needle: bytes, progress: Progress | None = None
-) -> tuple[Stored, Row, str] | None:
-    async with aclosing(bus.read(stream, first, last)) as messages:
-        async for message in messages:
-            if progress is not None:
-                progress(stream, message.seq - first + 1, max(last - first + 1, 1))
-            if needle not in message.body:
-                continue
-            for place, line in enumerate(split_lines(message.body)):
-                row = decode_line(line, pos=position(message.seq, place))
-                if wanted.fits(row):
-                    return message, row, stream
-    return None
+    found = await search_log(wanted, bus, progress)
+    return None if found is None else (*found, Names(bus.zone).root_stream)
 
 
 async def _in_ingress(wanted: Wanted, bus: Bus) -> tuple[Stored, None, str] | None:

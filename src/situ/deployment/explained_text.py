@@ -7,6 +7,7 @@ from textwrap import indent
 from typing import Any
 
 from situ.deployment.explaining import Decided, Why
+from situ.event.row import Row
 from situ.tags import ANY, TagSet
 from situ.visibility.explain_json import explained_as_json
 from situ.visibility.explain_text import dimension_lines, explain_text, summary
@@ -27,7 +28,7 @@ def why_as_json(what: dict[str, Any], why: Why) -> dict[str, Any]:
     if why.side is not None:
         assert why.own.now is not None
         return {**found, "dimensions": explained_as_json(why.own.now)["dimensions"]}
-    return {**found, "epoch": why.epoch, **_as_json(why.own), "parts": [_as_json(each) for each in why.parts]}
+    return {**found, "epoch": why.epoch, "itself": _as_json(why.own), "parts": [_as_json(each) for each in why.parts]}
 
 
 def _as_json(each: Decided) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def _as_json(each: Decided) -> dict[str, Any]:
 
 def _epochs(own: Decided, epoch: int) -> str:
     if own.epoch is None:
-        return f"  in epoch {epoch}"
+        return f"  in epoch {epoch}" if epoch > 0 else ""
     if own.then is None or own.now is None:
         return f"  stamped in epoch {own.epoch}" + (f", now {epoch}" if own.epoch != epoch else "")
     agree = {
@@ -59,7 +60,7 @@ def _lines(each: Decided) -> Iterator[str]:
     elif each.epoch is not None and each.then is None:
         yield f"what the scopes of epoch {each.epoch} were is not known any more: nobody sees it"
     elif each.shown is not None:
-        yield from dimension_lines(each.shown)
+        yield from dimension_lines(each.shown) or ["there are no scopes"]
 
 
 def _parts(why: Why) -> Iterator[str]:
@@ -77,11 +78,23 @@ def _parts(why: Why) -> Iterator[str]:
         yield f"   … {len(why.parts) - _MOST_PARTS} more"
 
 
+def about_event(row: Row) -> tuple[str, dict[str, Any]]:
+    """What is asked about, for people and for programs."""
+    came = row.ad or row.client
+    about = {"event": row.id, "key": row.key, "type": row.type, "from": came, "advertisement": row.ad or None}
+    return f"event {row.id}  {row.type}  from {came}", about
+
+
+def about_sample(advertisement: str, type: str) -> tuple[str, dict[str, Any]]:
+    about = {"event": None, "key": None, "type": type, "from": advertisement, "advertisement": advertisement}
+    return f"an event as in the sample  {type}  from {advertisement}", about
+
+
 def _verdict(why: Why) -> str:
     hidden = sum(not each.visible for each in why.parts)
     if why.own.visible and hidden:
-        of = "what it was made of is not" if len(why.parts) == 1 else f"{hidden} of {len(why.parts)} parts are not"
-        return f"not visible: {of}"
+        some = f"{hidden} of these {len(why.parts)} {'is' if hidden == 1 else 'are'} not"
+        return f"not visible: {'what it was made of is not' if len(why.parts) == 1 else some}"
     if why.own.shown is None:
         return "visible" if why.visible else "not visible"
     return summary(why.own.shown)

@@ -15,7 +15,7 @@ from situ.deployment.parts import Part, read_parts
 from situ.deployment.seeing import Seeing
 from situ.event.row import Row
 from situ.subscription.reading import data_reader, read_envelope
-from situ.tags import TagSet
+from situ.tags import NO_TAGS, TagSet
 from situ.visibility.bits import numbers_in
 from situ.visibility.epochs import NOTHING_RELEASED
 from situ.visibility.explain import Answers, Explained, Side, explain_visibility, may_know_all, one_side
@@ -85,6 +85,12 @@ def explain_sample(
         epoch=seeing.epoch,
         own=Decided(tags=advertised, epoch=None, visible=now.visible, now=now),
     )
+
+
+def without_scopes() -> Why:
+    """Where there are no scopes, and never were."""
+    nothing = Explained(visible=True, dimensions=())
+    return Why(visible=True, epoch=0, own=Decided(tags=NO_TAGS, epoch=None, visible=True, now=nothing))
 
 
 def sample_event(seeing: Seeing, type: str, envelope: Mapping[str, Any], data: Mapping[str, Any]) -> RootEvent:

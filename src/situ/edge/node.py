@@ -15,6 +15,7 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.catalogue import NOT_AVAILABLE
+from situ.edge.asking_why import WhyVisible, ask_why
 from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Advertisement, Callback, Listener, Registration
 from situ.edge.ending import end
@@ -288,6 +289,16 @@ class Node:
     async def describe(self, *types: str) -> Mapping[str, Description]:
         """What these event types, or all, are: their supertypes and attributes."""
         return await self._publications.describe(types)
+
+    async def explain_visibility(
+        self, event: str = "", *, to: str, ad: str = "", sample: str | Mapping[str, Any] = ""
+    ) -> WhyVisible:
+        """Why an event, named by id, key or position, is visible to a subscription ``client/name``, or why not.
+
+        Instead of an event: a ``sample`` of the data that an advertisement ``ad`` would publish. A client may ask about
+        its own events and subscriptions; R011 for others.
+        """
+        return await ask_why(self._session, event, to, ad, sample)
 
     # ── what the session tells ──
 

@@ -27,6 +27,7 @@ from situ.edge.declarations import Declarations
 from situ.edge.describing import describe, terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
+from situ.edge.explaining import Explaining
 from situ.edge.history import HistoryReader
 from situ.errors import SituError
 from situ.event.message import (
@@ -67,6 +68,7 @@ from situ.overlay.effects import (
 )
 from situ.overlay.messages import (
     Describe,
+    Explain,
     FromRouter,
     Nack,
 )
@@ -116,6 +118,7 @@ class Router:
         self._consumers = DurableConsumers(bus)
         self._desk = Desk(bus)
         self._history = HistoryReader(bus, folder)
+        self._explaining = Explaining(bus)
         self._reading = asyncio.Semaphore(4)
         self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._declared, drains=engine is None)
         self._newest = 0
@@ -356,13 +359,16 @@ class Router:
         if isinstance(asked, Describe):
             answer = describe(self._deployment, asked, effect.client)
         else:
-            assert effect.wanted is not None
             try:
                 async with self._reading:
-                    answer = await self._history.page(asked, effect.wanted, self._deployment)
+                    if isinstance(asked, Explain):
+                        answer = await self._explaining.answer(effect.client, asked, self._deployment)
+                    else:
+                        assert effect.wanted is not None
+                        answer = await self._history.page(asked, effect.wanted, self._deployment)
             except SituError as error:
-                problem = error.problems[0]
-                answer = Nack(of="History", req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
+                problem, of = error.problems[0], type(asked).__name__
+                answer = Nack(of=of, req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
         await self._answer(effect.ticket, answer)
 
     # ── deployments ──

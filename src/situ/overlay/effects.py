@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from situ.event.message import EventKey
-from situ.overlay.messages import Dead, Describe, FromClient, FromRouter, History, Said, Terms
+from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Said, Terms
 from situ.subscription.model import Advertisement, Client, Subscription
 
 Declaration = Advertisement | Subscription | Client
@@ -197,7 +197,7 @@ class Look:
     """Answer a question that changes nothing; ``wanted`` is the subscription of a :class:`History`."""
 
     ticket: int
-    message: Describe | History
+    message: Describe | Explain | History
     client: str = ""
     wanted: Subscription | None = None
 

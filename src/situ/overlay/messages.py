@@ -131,6 +131,20 @@ class Describe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """Why is this event visible to a subscription, ``client/name``, or not?
+
+    Instead of an event: a sample of what an advertisement would publish, as text.
+    """
+
+    req: int
+    to: str
+    event: str = ""
+    ad: str = ""
+    sample: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """What my subscription would have got, page by page.
 
@@ -300,6 +314,16 @@ class Description:
     attributes: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainAck:
+    """The answer, in words and as JSON: as much of it as the client may know."""
+
+    req: int = 0
+    visible: bool
+    text: str
+    answer: str
+
+
 FromClient = (
     Connect
     | FullList
@@ -314,6 +338,7 @@ FromClient = (
     | Publish
     | Loss
     | Describe
+    | Explain
     | History
 )
 FromRouter = (
@@ -329,4 +354,5 @@ FromRouter = (
     | Nack
     | Closed
     | DescribeAck
+    | ExplainAck
 )

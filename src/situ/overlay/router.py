@@ -76,6 +76,7 @@ from situ.overlay.messages import (
     DefineContext,
     Describe,
     Disconnect,
+    Explain,
     FullList,
     FullListRequest,
     Heartbeat,
@@ -276,6 +277,10 @@ def _describe(state: State, child: Child, given: Received, message: Describe) ->
     yield Look(ticket=given.ticket, message=message, client=given.client)
 
 
+def _explain(state: State, child: Child, given: Received, message: Explain) -> Effects:
+    yield Look(ticket=given.ticket, message=message, client=given.client)
+
+
 def _history(state: State, child: Child, given: Received, message: History) -> Effects:
     wanted = state.owned.get(given.client, {}).get((Subscription, message.sub))
     if wanted is None and state.deployed is not None:
@@ -322,5 +327,6 @@ _MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
     Publish: publish,
     Loss: lose,
     Describe: _describe,
+    Explain: _explain,
     History: _history,
 }

@@ -25,6 +25,8 @@ from situ.overlay.messages import (
     Describe,
     DescribeAck,
     Disconnect,
+    Explain,
+    ExplainAck,
     FromClient,
     FromRouter,
     FullList,
@@ -68,6 +70,7 @@ _CLIENT_KINDS: dict[str, Any] = {
         DefineContext,
         Loss,
         Describe,
+        Explain,
         History,
     )
 }
@@ -84,6 +87,7 @@ _ROUTER_KINDS: dict[str, Any] = {
         Ack,
         Closed,
         DescribeAck,
+        ExplainAck,
     )
 }
 _NACK: msgspec.json.Decoder[Nack] = msgspec.json.Decoder(Nack)

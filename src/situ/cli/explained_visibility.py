@@ -1,0 +1,90 @@
+"""Why an event is visible to a subscription, or not, for an operator: the event from the log, or a sample of one.
+
+Scopes are those in force, filters have the places that they have in the folder where they are the same there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from situ.bus.interface import Bus
+from situ.catalogue import NO_SUCH_DECLARATION, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
+from situ.cli.outcome import Raw, read_sample
+from situ.deployment import Deployment
+from situ.deployment.explained_text import about_event, about_sample, tell_why, why_as_json
+from situ.deployment.explaining import Why, explain_row, explain_sample, sample_event, without_scopes
+from situ.deployment.seeing import Seeing
+from situ.edge.searching import Progress, Wanted, search_letters, search_log
+from situ.errors import SituError, nearest
+from situ.event.row import Row
+from situ.registry.snapshots import fetch_scopes
+from situ.subscription.model import Subscription
+from situ.types.undeclared import unknown_event
+
+if TYPE_CHECKING:
+    from situ.visibility.graph import ScopeGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """In words, and as data."""
+
+    text: str
+    data: dict[str, Any]
+
+
+async def explain_visibility(
+    name: str, to: str, bus: Bus, deployment: Deployment, written: ScopeGraph, progress: Progress | None = None
+) -> Answer:
+    """About an event that was stored; :class:`SituError` if it, or the subscription, is not there."""
+    subscription = _subscription(to, deployment)
+    row = await _find(name, bus, progress)
+    seeing = Seeing.of(deployment.numbered())
+    if seeing is None:
+        return _answer(about_event(row), to, without_scopes())
+    for epoch in seeing.missing([row]):
+        seeing.know(epoch, await fetch_scopes(bus, epoch))
+    return _answer(about_event(row), to, explain_row(seeing, row, subscription.scopes, written))
+
+
+def explain_visibility_of_sample(ad: str, raw: Raw, to: str, deployment: Deployment, written: ScopeGraph) -> Answer:
+    """About an event as this advertisement could publish it, in the terms of root."""
+    subscription = _subscription(to, deployment)
+    advertisement = deployment.advertisements.get(ad)
+    if advertisement is None:
+        client, _, own = ad.partition("/")
+        reason, remedy = f"has no advertisement `{own}`", "`situ get advertisements` lists them."
+        raise SituError(NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy))
+    payload = deployment.types.event(advertisement.type)
+    if payload is None:
+        raise SituError(unknown_event(advertisement.type, nearest(advertisement.type, sorted(deployment.types.events))))
+    values = read_sample(raw, payload, deployment.types, datetime.now(UTC)).values
+    about = about_sample(ad, values["event"]["type"])
+    seeing = Seeing.of(deployment.numbered())
+    if seeing is None:
+        return _answer(about, to, without_scopes())
+    event = sample_event(seeing, values["event"]["type"], values["event"], values["data"])
+    return _answer(about, to, explain_sample(seeing, event, advertisement.scopes, subscription.scopes, written))
+
+
+async def _find(name: str, bus: Bus, progress: Progress | None) -> Row:
+    wanted = Wanted.parse(name)
+    found = await search_log(wanted, bus, progress)
+    row = found[1] if found is not None else await search_letters(wanted, bus)
+    if row is None:
+        raise SituError(UNKNOWN_EVENT(name=name))
+    return row
+
+
+def _subscription(id: str, deployment: Deployment) -> Subscription:
+    found = deployment.subscriptions.get(id)
+    if found is None:
+        raise SituError(UNKNOWN_SUBSCRIPTION(name=id, nearest=nearest(id, deployment.subscriptions)))
+    return found
+
+
+def _answer(about: tuple[str, dict[str, Any]], to: str, why: Why) -> Answer:
+    what, data = about
+    return Answer(text=tell_why(what, why), data=why_as_json({**data, "to": to}, why))

@@ -1,0 +1,177 @@
+"""Why an event is visible to a subscription, or not, for a client that asks its router.
+
+Who observes or administers every closed dimension is told everything. Others may ask about their own events and about
+their own subscriptions, and are told the answer and what they said themselves. What they may not see is looked past:
+whether it is there makes no difference, neither to the answer nor to the search for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from situ.bus.interface import Bus
+from situ.catalogue import NO_RIGHT, NO_SUCH_DECLARATION, NOT_AVAILABLE, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
+from situ.deployment import Deployment
+from situ.deployment.explained_text import about_event, about_sample, tell_why, why_as_json
+from situ.deployment.explaining import (
+    Why,
+    explain_row,
+    explain_sample,
+    may_know,
+    of_one_side,
+    sample_event,
+    without_scopes,
+)
+from situ.deployment.seeing import Seeing
+from situ.edge.searching import Wanted, search_letters, search_log
+from situ.errors import Problem, SituError
+from situ.event.lines import dead_client
+from situ.event.row import Row
+from situ.event.strict_json import LIMITS, read_json, to_text
+from situ.overlay.messages import Explain, ExplainAck
+from situ.registry.snapshots import fetch_scopes
+from situ.subscription.model import Subscription
+from situ.tags import NO_TAGS, TagSet
+from situ.types.decode import decode
+from situ.visibility.explain import may_know_all
+from situ.visibility.rights import Principal
+
+_LONGEST = 10.0
+_About = tuple[str, dict[str, Any]]
+
+
+class Explaining:
+    """What one router answers."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._deployment: Deployment | None = None
+        self._seeing: Seeing | None = None
+
+    async def answer(self, client: str, asked: Explain, deployment: Deployment) -> ExplainAck:
+        """What this client, whose name was proved, may know; :class:`SituError` for what it may not ask."""
+        if deployment is not self._deployment:
+            self._seeing, self._deployment = Seeing.of(deployment.numbered(), self._seeing), deployment
+        question = _Question(self._bus, client, asked, deployment, self._seeing)
+        about, why = question.of_sample() if asked.ad else await question.of_event()
+        what, data = about
+        answer = why_as_json({**data, "to": asked.to}, why)
+        return ExplainAck(req=asked.req, visible=why.visible, text=tell_why(what, why), answer=json.dumps(answer))
+
+
+class _Question:
+    def __init__(self, bus: Bus, client: str, asked: Explain, deployment: Deployment, seeing: Seeing | None) -> None:
+        self.bus = bus
+        self.asked = asked
+        self.client = client
+        self.by = Principal(name=client)
+        self.deployment = deployment
+        self.seeing = seeing
+        self.everything = seeing is None or may_know_all(seeing.graph, self.by, NO_TAGS, NO_TAGS)
+        """Whether it may know all there is."""
+        self.subscription = deployment.subscriptions.get(asked.to)
+        self.is_consumer = asked.to.partition("/")[0] == client
+        if self.subscription is None and (self.is_consumer or self.everything):
+            raise SituError(UNKNOWN_SUBSCRIPTION(name=asked.to, nearest=()))
+
+    # ── a sample ──
+
+    def of_sample(self) -> tuple[_About, Why]:
+        """Only of its own advertisement: others' filters are not to be tried out."""
+        owner, _, name = self.asked.ad.partition("/")
+        if owner != self.client and not self.everything:
+            raise SituError(self._not_its_own())
+        ad = self.deployment.advertisements.get(self.asked.ad)
+        if ad is None:
+            remedy = "Name one that is declared."
+            raise SituError(NO_SUCH_DECLARATION(client=owner, reason=f"has no advertisement `{name}`", remedy=remedy))
+        type, data = self._read_sample(ad.type)
+        about = about_sample(ad.id, type)
+        if self.seeing is None:
+            return about, without_scopes()
+        if self.subscription is None:
+            return about, of_one_side(False, "producer", ad.scopes)
+        event = sample_event(self.seeing, type, {"source": owner}, data)
+        why = explain_sample(self.seeing, event, ad.scopes, self.subscription.scopes)
+        return about, self._as_allowed(why, "producer", self.subscription, ad.scopes)
+
+    def _read_sample(self, advertised: str) -> tuple[str, Mapping[str, Any]]:
+        value = read_json(to_text(self.asked.sample.encode(), LIMITS.event), LIMITS.depth)
+        type = advertised
+        if isinstance(value, dict) and "specversion" in value:
+            type, value = str(value.get("type", advertised)), value.get("data")
+        payload, wanted = self.deployment.types.event(type), self.deployment.types.event(advertised)
+        if payload is None or wanted is None or payload not in self.deployment.types.subtypes(wanted):
+            remedy = f"Give the data of an event of `{advertised}`, in the terms of root."
+            raise SituError(NOT_AVAILABLE(what=f"A sample of `{type[:64]}`", remedy=remedy))
+        return type, decode(payload, value, self.deployment.types)
+
+    # ── an event ──
+
+    async def of_event(self) -> tuple[_About, Why]:
+        wanted = Wanted.parse(self.asked.event)
+        try:
+            async with asyncio.timeout(_LONGEST):
+                found = await search_log(wanted, self.bus, accept=self._may_find)
+                row = found[1] if found is not None else await search_letters(wanted, self.bus, self._may_find)
+        except TimeoutError:
+            remedy = "Name the event by its position: that needs no search."
+            raise SituError(NOT_AVAILABLE(what="A search that takes so long", remedy=remedy)) from None
+        if row is None:
+            return self._nothing_found(wanted)
+        if self.seeing is None:
+            return about_event(row), without_scopes()
+        tags = self.seeing.numbers.tag_set(row.tags) or NO_TAGS
+        if self.subscription is None:
+            return about_event(row), of_one_side(False, "producer", tags)
+        why = explain_row(self.seeing, row, self.subscription.scopes)
+        if self._is_own(row):
+            return about_event(row), self._as_allowed(why, "producer", self.subscription, tags)
+        shown = self._as_allowed(why, "consumer", self.subscription, self.subscription.scopes)
+        return self._named() if shown.side is not None else about_event(row), shown
+
+    def _nothing_found(self, wanted: Wanted) -> tuple[_About, Why]:
+        """What is not there, and what it may not know to be there."""
+        if self.everything or (wanted.key is not None and wanted.key.client == self.client):
+            raise SituError(UNKNOWN_EVENT(name=self.asked.event))
+        if not self.is_consumer or self.subscription is None:
+            raise SituError(self._not_its_own())
+        return self._named(), of_one_side(False, "consumer", self.subscription.scopes)
+
+    async def _may_find(self, row: Row) -> bool:
+        if self.everything or self._is_own(row):
+            await self._learn(row)
+            return True
+        if self.seeing is None or self.subscription is None:
+            return False
+        await self._learn(row)
+        if self.is_consumer and self.seeing.sees(self.seeing.look(row), self.subscription.scopes):
+            return True
+        why = explain_row(self.seeing, row, self.subscription.scopes)
+        return may_know(self.seeing, self.by, why, self.subscription.scopes)
+
+    async def _learn(self, row: Row) -> None:
+        if self.seeing is not None:
+            for epoch in self.seeing.missing([row]):
+                self.seeing.know(epoch, await fetch_scopes(self.bus, epoch))
+
+    def _is_own(self, row: Row) -> bool:
+        return row.client in (self.client, dead_client(self.client))
+
+    # ── rights ──
+
+    def _as_allowed(self, why: Why, side: Any, subscription: Subscription, own: TagSet) -> Why:
+        assert self.seeing is not None
+        if may_know(self.seeing, self.by, why, subscription.scopes):
+            return why
+        return of_one_side(why.visible, side, own)
+
+    def _named(self) -> _About:
+        return f"event {self.asked.event}", {"event": self.asked.event}
+
+    def _not_its_own(self) -> Problem:
+        reason = "only what it published and what it subscribed to itself can be explained to it"
+        return NO_RIGHT(client=self.client, reason=reason)
