@@ -6,13 +6,13 @@ whether the scopes are there, and whether the client may name them, is decided b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from situ.catalogue import NO_SCOPE, TWO_TAGS
+from situ.catalogue import NO_SCOPE, NOT_A_CHOICE, TWO_TAGS
 from situ.documents import Node, Reader, Scalar, Sequence
-from situ.errors import Location
+from situ.errors import Location, Problem, SituError, nearest
 
 ANY: Final = "any"
 NONE: Final = "none"
@@ -66,6 +66,26 @@ class WrittenTags:
     place: Location | None
 
 
+def tags_told(value: Mapping[str, str | Iterable[str]]) -> TagSet:
+    """What a program says of scopes; :class:`SituError` with all that is wrong with it: V007, V016, P119."""
+    tags: dict[str, str] = {}
+    problems: list[Problem] = []
+    for dimension, said in value.items():
+        names = (said,) if isinstance(said, str) else tuple(said)
+        if len(names) > 1:
+            problems.append(TWO_TAGS(dimension=dimension, scopes=", ".join(f"`{name}`" for name in names)))
+        elif names and dimension == REST and names[0] not in (ANY, NONE):
+            near = nearest(names[0], (ANY, NONE))
+            problems.append(NOT_A_CHOICE(found=f"`rest: {names[0]}`", nearest=near, choices=(ANY, NONE)))
+        elif names and names[0] in VIRTUAL:
+            problems.append(_virtual(dimension, names[0], None))
+        elif names:
+            tags[dimension] = names[0]
+    if problems:
+        raise SituError(*problems)
+    return TagSet.of({name: tag for name, tag in tags.items() if name != REST}, rest=tags.get(REST) == ANY)
+
+
 def read_tags(read: Reader, node: Node) -> WrittenTags | None:
     """What stands under ``scopes:``; what is wrong with it goes to the reader's problems and is left out."""
     mapping = read.mapping(node)
@@ -90,7 +110,11 @@ def _tag(read: Reader, dimension: str, node: Node) -> Scalar | None:
         return None
     scalar = read.scalar(node)
     if scalar is not None and scalar.text in VIRTUAL:
-        remedy = f"Write `{dimension}: any`: in an advertisement that is ⊥, in a subscription ⊤."
-        read.problems.add(NO_SCOPE(scalar.location, name=scalar.text, what="be named as a scope", remedy=remedy))
+        read.problems.add(_virtual(dimension, scalar.text, scalar.location))
         return None
     return scalar
+
+
+def _virtual(dimension: str, name: str, place: Location | None) -> Problem:
+    remedy = f"Write `{dimension}: any`: in an advertisement that is ⊥, in a subscription ⊤."
+    return NO_SCOPE(place, name=name, what="be named as a scope", remedy=remedy)

@@ -214,10 +214,59 @@ UNREACHED_SITUATIONS = define(
     policy=str,
     subscriptions=str,
 )
+UNKNOWN_KEPT = define(
+    "V020",
+    "unknown attribute in a release",
+    "The release of `{policy}` keeps `{name}`, and nothing that the policy publishes has an attribute of this name.",
+    "Did you mean {nearest}?",
+    "It can keep {known}.",
+    policy=str,
+    name=str,
+    nearest=tuple,
+    known=tuple,
+)
+REQUIRED_NOT_KEPT = define(
+    "V021",
+    "release without what a type requires",
+    "The release of `{policy}` keeps no `{name}`, which an event of type `{type}` that it publishes cannot be without.",
+    "Keep it, or make the attribute optional.",
+    policy=str,
+    name=str,
+    type=str,
+)
+UNSEEN_SOURCE = define(
+    "V111",
+    "table that a policy does not see",
+    "The policy `{policy}` needs the table `{source}`, which is not visible to what it reads as: it detects nothing.",
+    "Give the source `scopes:` that `reads:` of the policy sees whatever the filters say, such as `{{rest: any}}`.",
+    severity=Severity.WARNING,
+    policy=str,
+    source=str,
+)
 SCOPES_NOT_KEPT = define(
     "V019",
     "scopes that no engine keeps to",
     "Engines of this release do not keep events inside of scopes yet: {names} would let everybody see everything.",
     "`situ check` and `situ scopes` work with them. To run the project, move `scopes.yaml` out of its folder.",
     names=str,
+)
+CHANGED_ELSEWHERE = define(
+    "V022",
+    "changed in the folder and while events flow",
+    "scopes.yaml says of {what} that it is {folder}, and a change while events flow that it is {in_force}.",
+    "Write into scopes.yaml what is in force, which `situ get scopes scopes.yaml` shows, or change it back with "
+    "`situ scopes`.",
+    what=str,
+    folder=str,
+    in_force=str,
+)
+DECLARATION_SUSPENDED = define(
+    "V112",
+    "suspended",
+    "The {kind} `{name}` is suspended: {reason}",
+    "Whoever has the right again declares it anew.",
+    severity=Severity.WARNING,
+    kind=str,
+    name=str,
+    reason=str,
 )

@@ -141,6 +141,9 @@ class BlockingNode:
     remove_listener = _waiting(Node.remove_listener)
     use_context = _waiting(Node.use_context)
     define_context = _waiting(Node.define_context)
+    join_scope = _waiting(Node.join_scope)
+    leave_scope = _waiting(Node.leave_scope)
+    change_scopes = _waiting(Node.change_scopes)
     status = _waiting(Node.status)
     describe = _waiting(Node.describe)
 

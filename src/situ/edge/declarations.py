@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
-from situ.catalogue import CONTEXT_IN_USE
+from situ.catalogue import CONTEXT_IN_USE, DECLARATION_SUSPENDED
 from situ.deployment import Deployment
 from situ.documents import parse_yaml
-from situ.errors import SituError
-from situ.overlay.effects import Declaration, Declare, Declared, Define, Defined, Input, Refused, Withdraw
+from situ.errors import Problem, SituError
+from situ.overlay.effects import (
+    Declaration,
+    Declare,
+    Declared,
+    Define,
+    Defined,
+    Input,
+    Refused,
+    Rescope,
+    Rescoped,
+    Withdraw,
+)
 from situ.overlay.messages import Said
 from situ.registry import Registry
 from situ.registry.snapshots import publish_deployment
 from situ.subscription.model import Advertisement, Client
+from situ.visibility.rights import Principal
 
 _log = logging.getLogger("situ.router")
 _TOGETHER = 0.02
@@ -89,16 +101,32 @@ class Declarations:
                 self._registry.define, effect.context, document, who=effect.client, reason="defined by the client"
             )
         except SituError as error:
-            message = " ".join(problem.message for problem in error.problems)
-            hint = error.problems[0].hint
-            self._tell(Refused(ticket=effect.ticket, code=error.code, message=message, hint=hint))
+            self._tell(_refused(effect.ticket, error.problems))
             return
         self._made(applied.deployment)
         await self._publish(applied.deployment)
-        said = tuple(Said(code=each.code.code, message=each.message, hint=each.hint) for each in applied.problems)
+        said = _said(applied.problems)
         forks = [each.values["fork"] for each in applied.problems if each.code is CONTEXT_IN_USE]
         name = next(iter(forks), effect.context)
         self._tell(Defined(ticket=effect.ticket, context=name, version=applied.version, said=said))
+
+    async def rescope(self, effect: Rescope) -> None:
+        """Have the registry change scopes, with the rights of the client that asks."""
+        by = Principal(name=effect.client)
+        try:
+            applied = await asyncio.to_thread(
+                self._registry.change_scopes, effect.operation, by, epoch=effect.epoch, reason="asked by the client"
+            )
+        except SituError as error:
+            self._tell(_refused(effect.ticket, error.problems))
+            return
+        if applied.changes:
+            self._made(applied.deployment)
+            await self._publish(applied.deployment)
+        deployment = applied.deployment
+        # Whose declarations are suspended by it is not for everybody to know who administers a scope.
+        said = _said(each for each in applied.problems if each.code is not DECLARATION_SUSPENDED)
+        self._tell(Rescoped(ticket=effect.ticket, epoch=deployment.epoch, version=deployment.version, said=said))
 
     async def run(self) -> None:
         """For ever: take what has come together, and make it a version."""
@@ -150,25 +178,39 @@ class Declarations:
             )
         except SituError as error:
             _log.warning("declarations of clients were refused: %s", error)
-            problem = error.problems[0]
             for each in work:
                 if each.ticket is not None:
-                    self._tell(Refused(ticket=each.ticket, code=error.code, message=problem.message, hint=problem.hint))
+                    self._tell(_refused(each.ticket, error.problems[:1]))
             return
         self._made(outcome.deployment)
         await self._publish(outcome.deployment)
         self._version = outcome.version
         for each in work:
             refused = outcome.refused(each.what) if not each.withdraw else ()
+            if each.ticket is None:
+                continue
             if refused:
-                problem = refused[0]
-                message = problem.message
-                if problem.cause is not None:
-                    message = f"{message} {problem.cause.message}"
-                if each.ticket is not None:
-                    code = problem.code.code
-                    self._tell(Refused(ticket=each.ticket, code=code, message=message, hint=problem.hint))
-            elif each.ticket is not None:
-                ads = outcome.deployment.advertisements.values() if isinstance(each.what, Client) else ()
-                kept = tuple(ad.id for ad in ads if ad.client == each.what.client)
-                self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept))
+                self._tell(_refused(each.ticket, refused))
+                continue
+            ads = outcome.deployment.advertisements.values() if isinstance(each.what, Client) else ()
+            kept = tuple(ad.id for ad in ads if ad.client == each.what.client)
+            taken = None if each.withdraw else _taken(outcome.deployment, each.what)
+            self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept, what=taken))
+
+
+def _taken(deployment: Deployment, what: Declaration) -> Declaration | None:
+    """A declaration as it is in force: it may have tags from its client."""
+    if isinstance(what, Client):
+        return None
+    return (deployment.advertisements if isinstance(what, Advertisement) else deployment.subscriptions).get(what.id)
+
+
+def _refused(ticket: int, problems: Sequence[Problem]) -> Refused:
+    """All that is wrong, under the first code."""
+    texts = [each.message if each.cause is None else f"{each.message} {each.cause.message}" for each in problems]
+    first = problems[0]
+    return Refused(ticket=ticket, code=first.code.code, message=" ".join(dict.fromkeys(texts)), hint=first.hint)
+
+
+def _said(problems: Iterable[Problem]) -> tuple[Said, ...]:
+    return tuple(Said(code=each.code.code, message=each.message, hint=each.hint) for each in problems)

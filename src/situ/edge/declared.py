@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from situ.catalogue import NOT_INSTALLED
 from situ.edge.event import Event
 from situ.edge.receiving import Buffer, Durable, Page, Stream
 from situ.errors import SituError
+from situ.overlay.messages import Tags
 
 _log = logging.getLogger("situ.client")
+
+Scopes = Mapping[str, str | Iterable[str]]
+"""What is said of scopes: dimension → scope, or ``any``; ``rest`` → ``any`` or ``none``."""
 
 Callback = Callable[[Event], Awaitable[object] | object]
 
 _PATIENCE = 5
 """Times as long as a publication is held back, whoever asks for events waits until every engine knows."""
+
+
+def tags_of(scopes: Scopes | None) -> Tags:
+    """Scopes as a message tells them; whether they are tags, and one's own to name, is the router's to say."""
+    said = scopes or {}
+    return {dimension: each if isinstance(each, str) else tuple(each) for dimension, each in said.items()}
 
 
 class Installing:
@@ -61,6 +71,8 @@ class Advertisement:
     name: str
     type: str
     installing: Installing = field(repr=False)
+    where: str = ""
+    scopes: Tags = field(default_factory=dict)
     mine: bool = True
     """Made by this node; else it stands in the project."""
     held: bool = field(default=False, repr=False)
@@ -83,6 +95,10 @@ class Registration:
     mine: bool = True
     context: str = ""
     """Another one than the node's, in whose terms this is."""
+    scopes: Tags = field(default_factory=dict)
+    error: SituError | None = field(default=None, repr=False)
+    """Why it is suspended: the client has lost its right to it, and may declare it anew if it gets that back."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     installing: Installing = field(default_factory=Installing, repr=False)
     buffer: Buffer = field(default_factory=Buffer, repr=False)
     consumer: Durable | None = field(default=None, repr=False)

@@ -14,21 +14,33 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from situ.bus.interface import Bus
-from situ.catalogue import NOT_AVAILABLE
 from situ.edge.asking_why import WhyVisible, ask_why
 from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Advertisement, Callback, Listener, Registration
+from situ.edge.declared import Advertisement, Callback, Listener, Registration, Scopes
 from situ.edge.ending import end
 from situ.edge.event import Event
 from situ.edge.naming import listened_to
 from situ.edge.publishing import Publications
+from situ.edge.rescoping import ChangedScopes, Rescoping
 from situ.edge.sending import Receipt, Sender
 from situ.edge.session import Session
 from situ.edge.speaking import DefinedContext, Speaking
 from situ.edge.status import Status, Subscribed
 from situ.edge.subscribing import Subscriptions
+from situ.edge.told import error_told
 from situ.errors import SituError
-from situ.overlay.messages import AdAck, ContextAck, Description, FromRouter, FullList, FullListAck, Nack, SubAck
+from situ.overlay.messages import (
+    AdAck,
+    ContextAck,
+    Description,
+    FromRouter,
+    FullList,
+    FullListAck,
+    Nack,
+    ScopeAck,
+    SubAck,
+)
+from situ.visibility.operations import JoinScope, LeaveScope, Operation
 
 _log = logging.getLogger("situ.client")
 _FLUSH_WITHIN = 10.0
@@ -48,6 +60,7 @@ class Node:
         self._publications = Publications(session, sender, files)
         self._subscriptions = Subscriptions(bus, session, files)
         self._speaking = Speaking(session)
+        self._rescoping = Rescoping(session)
         self._turn = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -108,6 +121,24 @@ class Node:
         """
         return await self._speaking.define(id, definition)
 
+    # ── scopes ──
+
+    async def join_scope(self, member: str, scope: str, dimension: str, *, epoch: int | None = None) -> ChangedScopes:
+        """Let a client or a scope be directly in a scope; V014 for who does not administer what is joined.
+
+        ``epoch`` is the one that this was decided in: V015 if scopes have changed since. What is so already is no
+        change.
+        """
+        return await self.change_scopes(JoinScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
+
+    async def leave_scope(self, member: str, scope: str, dimension: str, *, epoch: int | None = None) -> ChangedScopes:
+        """Let a client or a scope be directly in a scope no more; a client may leave by itself."""
+        return await self.change_scopes(LeaveScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
+
+    async def change_scopes(self, operation: Operation, *, epoch: int | None = None) -> ChangedScopes:
+        """Have scopes changed by any operation of ``situ.visibility.operations``, with the rights of this client."""
+        return await self._rescoping.change(operation, epoch)
+
     # ── publishing ──
 
     async def advertise(
@@ -116,11 +147,14 @@ class Node:
         *,
         name: str | None = None,
         where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
+        scopes: Scopes | None = None,
     ) -> Advertisement:
-        """Say that this node will publish events of the type, or of types below it."""
-        _later(where=where, scopes=scopes)
-        return await self._publications.advertise(type, name)
+        """Say that this node will publish events of the type, or of types below it, that ``where`` is true of.
+
+        ``scopes`` says where: in each dimension one scope that this client is directly in, or ``any``; ``rest`` stands
+        for all dimensions that are not named. Without them it has those that the project gives this client.
+        """
+        return await self._publications.advertise(type, name, where or "", scopes)
 
     async def unadvertise(self, ad: Advertisement | str) -> None:
         """Take an advertisement back, when everything published under it is stored."""
@@ -159,7 +193,7 @@ class Node:
         self,
         *types: str,
         where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
+        scopes: Scopes | None = None,
         durable: str | None = None,
         since: str | datetime | timedelta | None = None,
         context: str | None = None,
@@ -167,10 +201,10 @@ class Node:
     ) -> Registration:
         """Have events of these types flow to this node; returns when every engine works with that.
 
-        ``durable`` names a subscription that outlives this node: what comes while nobody listens waits.
+        ``durable`` names a subscription that outlives this node: what comes while nobody listens waits. ``scopes`` says
+        where they are wanted from, as of :meth:`advertise`.
         """
-        _later(scopes=scopes)
-        registration = await self._subscriptions.register(types, where or "", durable, since, context or "")
+        registration = await self._subscriptions.register(types, where or "", durable, since, context or "", scopes)
         if wait:
             await registration.require(self._session.terms.install_timeout)
         return registration
@@ -193,14 +227,16 @@ class Node:
         self,
         *types: str,
         where: str | None = None,
-        scopes: Mapping[str, str] | None = None,
+        scopes: Scopes | None = None,
         durable: str | None = None,
         since: str | datetime | timedelta | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """Events of these types; the step to the next one says that the last one is done with."""
-        _later(scopes=scopes)
-        return self._subscriptions.events(types, where or "", durable, since, limit)
+        """Events of these types; the step to the next one says that the last one is done with.
+
+        The stream ends with V006 or its like when this client loses the right to the scopes that it names.
+        """
+        return self._subscriptions.events(types, where or "", durable, since, limit, scopes)
 
     async def add_listener(
         self, what: str | Registration, callback: Callback, *, durable: str | None = None
@@ -258,7 +294,7 @@ class Node:
                             await result
                     except Exception as error:  # noqa: BLE001 - the application's own: the next event is another matter
                         listener.note(error)
-            self._subscriptions.raise_if_over()
+            self._subscriptions.raise_if_over(listener.registration)
         except SituError as error:
             _log.error("the listener of %s ends: %s", ", ".join(listener.registration.types), error)
             listener.error = str(error)
@@ -284,6 +320,7 @@ class Node:
             reconnects=session.reconnects,
             advertisements=tuple(sorted(self._publications.ads)),
             subscriptions={name: _subscribed(each) for name, each in self._subscriptions.registrations.items()},
+            suspended=tuple(sorted({*self._publications.suspended, *self._subscriptions.suspended})),
         )
 
     async def describe(self, *types: str) -> Mapping[str, Description]:
@@ -327,7 +364,12 @@ class Node:
             self._subscriptions.told(message)
         elif isinstance(message, ContextAck):
             self._speaking.told(message)
+        elif isinstance(message, ScopeAck):
+            self._rescoping.told(message)
         elif isinstance(message, Nack):
+            if message.code.startswith("V"):
+                declared = self._subscriptions if message.of == "Subscribe" else self._publications
+                declared.suspend(message.name, error_told(message))
             _log.error("%s: %s was refused: %s %s", self.client, message.name, message.code, message.message)
 
 
@@ -341,10 +383,3 @@ def _subscribed(registration: Registration) -> Subscribed:
         repeats=registration.repeats,
         waiting=len(registration.buffer),
     )
-
-
-def _later(**given: object) -> None:
-    """Parts that come later have their places in the calls."""
-    for name, value in given.items():
-        if value is not None:
-            raise SituError(NOT_AVAILABLE(what=f"`{name}=`", remedy="Leave it out in this release."))

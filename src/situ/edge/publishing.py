@@ -12,14 +12,14 @@ import msgspec
 
 from situ.catalogue import NO_SUCH_DECLARATION
 from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Advertisement, Installing
+from situ.edge.declared import Advertisement, Installing, Scopes, tags_of
 from situ.edge.naming import name_of_type
 from situ.edge.sending import Receipt, Sender
 from situ.edge.session import Session
 from situ.errors import SituError
 from situ.event.encode import print_percent
 from situ.event.ingress import own_source
-from situ.overlay.messages import AdAck, Advertise, Describe, DescribeAck, Description, Unadvertise
+from situ.overlay.messages import AdAck, Advertise, Describe, DescribeAck, Description, Offered, Tags, Unadvertise
 from situ.subscription.stamp import not_of_type
 
 _log = logging.getLogger("situ.client")
@@ -35,6 +35,8 @@ class Publications:
         self.duplicates = 0
         """Events whose id was published before."""
         self.ads: dict[str, Advertisement] = {}
+        self.suspended: dict[str, tuple[str, SituError]] = {}
+        """Advertisements that this client has no right to any more, by name: their types, and why."""
         self._session = session
         self._sender = sender
         self._ids = files.ids
@@ -46,16 +48,20 @@ class Publications:
 
     # ── advertisements ──
 
-    async def advertise(self, type: str, name: str | None) -> Advertisement:
+    async def advertise(
+        self, type: str, name: str | None, where: str = "", scopes: Scopes | None = None
+    ) -> Advertisement:
         name = name or name_of_type(type)
-        known = self.ads.get(name)
-        if known is not None and known.type == type:
+        known, tags = self.ads.get(name), tags_of(scopes)
+        if known is not None and known.type == type and _says(known, where, tags):
             return known
-        answer = await self._session.ask(Advertise(req=self._session.request(), ad=name, type=type))
+        message = Advertise(req=self._session.request(), ad=name, type=type, filter=where, scopes=tags)
+        answer = await self._session.ask(message)
         assert isinstance(answer, AdAck)
-        made = Advertisement(self.client, name, type, Installing())
+        made = Advertisement(self.client, name, type, Installing(), where, tags)
         made.installing.told(answer.state, answer.version, answer.missing)
         self.ads[name] = made
+        self.suspended.pop(name, None)
         self._ad_of.clear()
         return made
 
@@ -66,16 +72,39 @@ class Publications:
         self.ads.pop(name, None)
         self._ad_of.clear()
 
-    def listed(self) -> dict[str, str]:
+    def listed(self) -> dict[str, str | Offered]:
         """What this node advertises itself."""
-        return {each.name: each.type for each in self.ads.values() if each.mine}
+        return {
+            each.name: Offered(type=each.type, filter=each.where, scopes=each.scopes)
+            if each.where or each.scopes
+            else each.type
+            for each in self.ads.values()
+            if each.mine
+        }
 
-    def known(self, ads: Mapping[str, str]) -> None:
+    def known(self, ads: Mapping[str, str | Offered]) -> None:
         """What is advertised for this client, by itself or in the project."""
-        for name, type in ads.items():
+        for name, each in ads.items():
             if name not in self.ads:
-                self.ads[name] = Advertisement(self.client, name, type, Installing(installed=True), mine=False)
+                offered = Offered(type=each) if isinstance(each, str) else each
+                self.ads[name] = Advertisement(
+                    self.client,
+                    name,
+                    offered.type,
+                    Installing(installed=True),
+                    offered.filter,
+                    offered.scopes,
+                    mine=False,
+                )
         self._ad_of.clear()
+
+    def suspend(self, name: str, error: SituError) -> None:
+        """The client has no right to an advertisement any more: nothing is published under it, or in its place."""
+        ad = self.ads.pop(name, None)
+        if ad is not None:
+            self.suspended[name] = ad.type, error
+            self._ad_of.clear()
+            self._starts.clear()
 
     def told(self, message: AdAck) -> None:
         if message.ad in self.ads:
@@ -146,6 +175,9 @@ class Publications:
             if not fitting and self.ads:
                 above = (await self._described(type)).above
                 fitting = [each for each in self.ads.values() if each.type in above]
+            if not fitting and self.suspended:
+                # One without scopes in the place of one that lost them would be seen by others than before.
+                await self._raise_suspended(type)
             if len(fitting) > 1:
                 names = ", ".join(f"`{each.name}`" for each in fitting)
                 reason = f"has several advertisements for `{type}`: {names}"
@@ -157,7 +189,10 @@ class Publications:
 
     async def _named(self, type: str, ad: Advertisement | str) -> Advertisement:
         name = ad if isinstance(ad, str) else ad.name
-        found = self.ads.get(name.removeprefix(f"{self.client}/"))
+        name = name.removeprefix(f"{self.client}/")
+        found = self.ads.get(name)
+        if found is None and name in self.suspended:
+            raise self.suspended[name][1]
         if found is None:
             reason = f"has no advertisement `{name}`"
             remedy = "Make it with `advertise`, or leave `ad` out."
@@ -165,6 +200,12 @@ class Publications:
         if type != found.type and found.type not in (await self._described(type)).above:
             raise SituError(not_of_type(type, found.id, found.type))
         return found
+
+    async def _raise_suspended(self, type: str) -> None:
+        above = (await self._described(type)).above
+        for of, error in self.suspended.values():
+            if of == type or of in above:
+                raise error
 
     async def _hold(self, under: Advertisement) -> None:
         """Who subscribes already must not miss the first event; but nobody waits for ever."""
@@ -190,3 +231,8 @@ class Publications:
         if type not in self._types:
             self._types.update(await self.describe((type,)))
         return self._types.get(type) or Description(event=False)
+
+
+def _says(known: Advertisement, where: str, tags: Tags) -> bool:
+    """Whether an advertisement is what is asked for; who asks for nothing else takes it as the project has it."""
+    return (known.where, known.scopes) == (where, tags) or not (known.mine or where or tags)

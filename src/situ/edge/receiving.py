@@ -111,6 +111,14 @@ class Durable:
         self._client = client
         self._consumer = consumer
         self._seen = seen
+        self._reading: Consumption | None = None
+        self._over = False
+
+    async def end(self) -> None:
+        """Nothing more is given, whatever the consumer has."""
+        self._over = True
+        if self._reading is not None:
+            await self._reading.close()
 
     async def stream(self, pages: Page | None, limit: int | None = None) -> Stream:
         """History first if it is asked for and was not read before; then what the consumer has.
@@ -126,13 +134,13 @@ class Durable:
                     left -= 1
                     if left == 0:
                         return
-        while True:
+        while not self._over:
             consumption: Consumption | None = None
             try:
-                consumption = await self._bus.consume(self._consumer)
+                consumption = self._reading = await self._bus.consume(self._consumer)
                 async for stored in consumption:
                     come = read_events(stored.body)
-                    last = come[-1]
+                    last = come[-1] if come else None  # none: all of it has become invisible while it waited
                     # The events of a message are mostly of one producer: all of a key but the number is read once.
                     producer, done = "", None
                     for event in come:

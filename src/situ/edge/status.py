@@ -39,3 +39,5 @@ class Status:
     reconnects: int
     advertisements: tuple[str, ...]
     subscriptions: Mapping[str, Subscribed]
+    suspended: tuple[str, ...] = ()
+    """Names of advertisements and registrations that this client has lost its right to."""

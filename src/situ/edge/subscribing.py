@@ -13,21 +13,22 @@ import msgspec
 
 from situ.bus.interface import Bus
 from situ.bus.names import consumer_of
-from situ.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE
+from situ.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE, NOT_ON_BUS
 from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Installing, Registration
+from situ.edge.declared import Installing, Registration, Scopes, tags_of
 from situ.edge.event import read_events
 from situ.edge.receiving import Durable, Page, Stream, history_then_live, live
 from situ.edge.session import Session
 from situ.edge.since import begins
 from situ.errors import SituError
 from situ.event.message import Message
-from situ.overlay.messages import History, HistoryAck, SubAck, Subscribe, Unsubscribe, Wanted
+from situ.overlay.messages import History, HistoryAck, SubAck, Subscribe, Tags, Unsubscribe, Wanted
 
 Since = str | datetime | timedelta | None
 
 _log = logging.getLogger("situ.client")
 _ASK_AGAIN = 2.0
+_TOLD_WITHIN = 5.0
 
 
 class Subscriptions:
@@ -39,38 +40,52 @@ class Subscriptions:
         self._bus = bus
         self._session = session
         self._files = files
+        self.suspended: dict[str, SituError] = {}
+        """Registrations that this client has no right to any more, by name, and why."""
         self._known: Mapping[str, Wanted] = {}
         """Subscriptions of this client that stand in the project, or are left from an earlier life."""
         self._streams: WeakSet[Stream] = WeakSet()
         self._turns: dict[str, asyncio.Lock] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._made_up = 0
         self._closed = False
 
     # ── registering ──
 
     async def register(
-        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, context: str = ""
+        self,
+        types: tuple[str, ...],
+        where: str,
+        durable: str | None,
+        since: Since,
+        context: str = "",
+        scopes: Scopes | None = None,
     ) -> Registration:
         """The registration, accepted; the same as before if it is asked for again."""
-        types = tuple(sorted(set(types)))
+        types, tags = tuple(sorted(set(types))), tags_of(scopes)
         if durable is None:
             self._made_up += 1
             name = f"live-{self._session.number}-{self._made_up}"
-            return await self._register(name, types, where, since, context, durable=False)
+            return await self._register(name, types, where, since, context, tags, durable=False)
         async with self._turns.setdefault(durable, asyncio.Lock()):
-            return await self._register(durable, types, where, since, context, durable=True)
+            return await self._register(durable, types, where, since, context, tags, durable=True)
 
     async def _register(
-        self, name: str, types: tuple[str, ...], where: str, since: Since, context: str, *, durable: bool
+        self, name: str, types: tuple[str, ...], where: str, since: Since, context: str, tags: Tags, *, durable: bool
     ) -> Registration:
         known, declared = self.registrations.get(name), self._known.get(name)
+        if not types and name in self.suspended:
+            raise self.suspended[name]
         if not types and declared is not None:
             types, where = declared.types, declared.filter
-        if known is not None and (known.types, known.where, known.context) == (types, where, context):
+        if declared is not None and not tags and (declared.types, declared.filter) == (types, where):
+            tags = declared.scopes  # what it has from the project, or from an earlier life, it keeps
+        same = (types, where, context, tags)
+        if known is not None and (known.types, known.where, known.context, known.scopes) == same:
             return known
         made = known or Registration(self.client, name, types, where, durable)
-        made.types, made.where, made.installing = types, where, Installing()
-        made.mine = declared is None or (declared.types, declared.filter) != (types, where)
+        made.types, made.where, made.scopes, made.installing = types, where, tags, Installing()
+        made.mine = declared is None or (declared.types, declared.filter, declared.scopes) != (types, where, tags)
         made.context = context or (declared.context if declared is not None and not made.mine else "")
         made.streaming = self.stream
         if since is not None:
@@ -84,6 +99,7 @@ class Subscriptions:
                 self.registrations.pop(name, None)
             raise
         made.installing.told(answer.state, answer.version, answer.missing)
+        self.suspended.pop(name, None)
         if made.durable and made.consumer is None:
             made.consumer = Durable(self._bus, self.client, consumer_of(made.id), self._files.seen(name))
         return made
@@ -96,6 +112,7 @@ class Subscriptions:
             filter=registration.where,
             durable=registration.durable,
             context=registration.context,
+            scopes=registration.scopes,
         )
         answer = await self._session.ask(message)
         assert isinstance(answer, SubAck)
@@ -135,17 +152,29 @@ class Subscriptions:
     # ── streams ──
 
     def events(
-        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, limit: int | None
+        self,
+        types: tuple[str, ...],
+        where: str,
+        durable: str | None,
+        since: Since,
+        limit: int | None,
+        scopes: Scopes | None = None,
     ) -> Stream:
         """A stream of its own, registered at its first step; a volatile one is dropped at its end."""
-        stream = self._events(types, where, durable, since, limit)
+        stream = self._events(types, where, durable, since, limit, scopes)
         self._streams.add(stream)
         return stream
 
     async def _events(
-        self, types: tuple[str, ...], where: str, durable: str | None, since: Since, limit: int | None
+        self,
+        types: tuple[str, ...],
+        where: str,
+        durable: str | None,
+        since: Since,
+        limit: int | None,
+        scopes: Scopes | None,
     ) -> Stream:
-        registration = await self.register(types, where, durable, since)
+        registration = await self.register(types, where, durable, since, scopes=scopes)
         try:
             await registration.require(self._session.terms.install_timeout)
             given = 0
@@ -156,7 +185,7 @@ class Subscriptions:
                     if given == limit and not registration.durable:
                         break
                 else:
-                    self.raise_if_over()
+                    self.raise_if_over(registration)
         finally:
             if durable is None and registration.name in self.registrations and not self._closed:
                 await self.drop(registration)
@@ -166,7 +195,7 @@ class Subscriptions:
         async with self.reading(registration) as events:
             async for event in events:
                 yield event
-        self.raise_if_over()
+        self.raise_if_over(registration)
 
     @asynccontextmanager
     async def reading(self, registration: Registration, limit: int | None = None) -> AsyncIterator[Stream]:
@@ -177,6 +206,8 @@ class Subscriptions:
         registration.reading = True
         try:
             while not await registration.installing.wait(_ASK_AGAIN):
+                if registration.error is not None:
+                    raise registration.error
                 # The word that it is may have been lost with a connection.
                 await self._ask_installed(registration)
             if registration.consumer is not None:
@@ -187,13 +218,23 @@ class Subscriptions:
                 events = live(registration.buffer)
             async with aclosing(events):
                 yield events
+        except SituError as error:
+            # With the right to it the consumer goes; the word why may come a moment later.
+            if error.code != NOT_ON_BUS.code or not registration.durable:
+                raise
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TOLD_WITHIN):
+                    await registration.ended.wait()
+            raise registration.error or error from None
         finally:
             registration.reading = False
 
-    def raise_if_over(self) -> None:
-        """A stream that ended by itself may have done so because the session did."""
+    def raise_if_over(self, registration: Registration) -> None:
+        """A stream that ended by itself may have done so because the session did, or the right to it."""
         if self._session.error is not None:
             raise self._session.error
+        if registration.error is not None:
+            raise registration.error
 
     def _pages(self, name: str, since: int) -> Page:
         async def page(after: int | None) -> HistoryAck:
@@ -210,7 +251,9 @@ class Subscriptions:
     def listed(self) -> dict[str, Wanted]:
         """What this node asks for itself."""
         return {
-            each.name: Wanted(types=each.types, filter=each.where, durable=each.durable, context=each.context)
+            each.name: Wanted(
+                types=each.types, filter=each.where, durable=each.durable, context=each.context, scopes=each.scopes
+            )
             for each in self.registrations.values()
             if each.mine
         }
@@ -222,6 +265,21 @@ class Subscriptions:
     def told(self, message: SubAck) -> None:
         if message.sub in self.registrations:
             self.registrations[message.sub].installing.told(message.state, message.version, message.missing)
+
+    def suspend(self, name: str, error: SituError) -> None:
+        """The client has no right to a registration any more: who reads it is told, and nothing declares it again."""
+        registration = self.registrations.pop(name, None)
+        if registration is None:
+            return
+        self.suspended[name] = registration.error = error
+        self._known = {each: wanted for each, wanted in self._known.items() if each != name}
+        registration.buffer.clear()
+        registration.buffer.end()
+        registration.ended.set()
+        if registration.consumer is not None:
+            task = asyncio.get_running_loop().create_task(registration.consumer.end())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
 
     def came(self, message: Message) -> None:
         """A delivery of volatile events."""

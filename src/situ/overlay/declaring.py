@@ -34,8 +34,10 @@ from situ.overlay.messages import (
     Wanted,
 )
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
+from situ.overlay.scoping import confirmed, offered_by, told
 from situ.overlay.state import Effects, Pending, State, next_ticket
 from situ.subscription.model import NAME, ROOT, Advertisement, Client, Subscription
+from situ.tags import tags_told
 
 ACCEPTED, INSTALLED = "accepted", "installed"
 
@@ -136,7 +138,7 @@ def declared(state: State, given: Declared, now: float) -> Effects:
             yield Answer(ticket=pending.answer, message=Ack(req=pending.req))
         return
     gone = _go_over(state, pending.what, given.kept) if isinstance(pending.what, Client) else ()
-    own(state, pending.what)
+    own(state, given.what or pending.what)
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
@@ -153,6 +155,10 @@ def declared(state: State, given: Declared, now: float) -> Effects:
 
 
 def refused(state: State, given: Refused, now: float) -> Effects:
+    if (asked := state.rescoping.pop(given.ticket, None)) is not None:
+        refusal = Nack(of="ChangeScopes", req=asked.req, code=given.code, message=given.message, hint=given.hint)
+        yield Answer(ticket=asked.answer, message=refusal)
+        return
     if (defining := state.defining.pop(given.ticket, None)) is not None:
         refusal = Nack(of="DefineContext", req=defining.req, code=given.code, message=given.message, hint=given.hint)
         yield Answer(ticket=defining.answer, message=refusal)
@@ -187,6 +193,7 @@ def adopted(state: State, given: Adopted, now: float) -> Effects:
             word = ACCEPTED if given.missing else INSTALLED
             yield Send(client=pending.client, message=_acknowledged(pending, word, version, given.missing))
     state.waiting = held
+    yield from confirmed(state, given)
 
 
 def withdraw_passing(state: State, client: str) -> Effects:
@@ -207,9 +214,11 @@ def known_of(state: State, client: str) -> FullListAck:
     subs = _of_client(deployed.subscriptions, client)
     return FullListAck(
         version=deployed.version,
-        ads={ad.name: ad.type for ad in ads if (Advertisement, ad.id) not in left},
+        ads={ad.name: offered_by(ad) for ad in ads if (Advertisement, ad.id) not in left},
         subs={
-            sub.name: Wanted(types=sub.types, filter=sub.where, durable=sub.durable, context=sub.context)
+            sub.name: Wanted(
+                types=sub.types, filter=sub.where, durable=sub.durable, context=sub.context, scopes=told(sub.scopes)
+            )
             for sub in subs
             if (Subscription, sub.id) not in left
         },
@@ -227,7 +236,7 @@ def standing(state: State, what: Declaration) -> Declaration | None:
 
 
 def subscription_of(state: State, client: str, name: str, wanted: Wanted) -> Subscription:
-    """What a client asks for, in the terms of the context it names, or is in."""
+    """What a client asks for, in the terms of the context it names, or is in; :class:`SituError` for wrong tags."""
     return Subscription(
         client=client,
         name=name,
@@ -235,6 +244,7 @@ def subscription_of(state: State, client: str, name: str, wanted: Wanted) -> Sub
         where=wanted.filter,
         durable=wanted.durable,
         context=wanted.context or context_of(state, client),
+        scopes=tags_told(wanted.scopes),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from situ.event.message import EventKey
 from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Said, Terms
 from situ.subscription.model import Advertisement, Client, Subscription
+from situ.visibility.operations import Operation
 
 Declaration = Advertisement | Subscription | Client
 """A client is one, too: the context that it is in."""
@@ -68,6 +69,18 @@ class Declared:
     ticket: int
     version: int
     kept: tuple[str, ...] = ()
+    what: Declaration | None = None
+    """The declaration as it was taken, with the tags that it has from its client; None: as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescoped:
+    """The registry took a change of scopes, or found them to be so already."""
+
+    ticket: int
+    epoch: int
+    version: int
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +112,17 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended:
+    """A declaration that its client has no right to any more, and why. ``version`` is that of its object."""
+
+    what: Advertisement | Subscription
+    version: int
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
     """What is declared now, and the terms for clients."""
 
@@ -110,6 +134,9 @@ class Deployed:
     terms: Terms
     grace: float = 30.0
     """Seconds of silence after which a client is gone."""
+    suspended: tuple[Suspended, ...] = ()
+    epoch: int = 0
+    """Of the scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +153,19 @@ class Timer:
 
 
 Input = (
-    Start | Received | Garbled | Stored | StoreFailed | Declared | Defined | Refused | Adopted | Deployed | Link | Timer
+    Start
+    | Received
+    | Garbled
+    | Stored
+    | StoreFailed
+    | Declared
+    | Defined
+    | Rescoped
+    | Refused
+    | Adopted
+    | Deployed
+    | Link
+    | Timer
 )
 
 # ── effects ───────────────────────────────────────────────────────────────────────────────────────
@@ -185,6 +224,16 @@ class Define:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rescope:
+    """Have the registry change scopes for this client; :class:`Rescoped` or :class:`Refused` follows."""
+
+    ticket: int
+    client: str
+    operation: Operation
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """Write down in which session a client is; None: it is gone."""
 
@@ -217,4 +266,4 @@ class Report:
     text: str
 
 
-Effect = Answer | Send | Store | Declare | Withdraw | Define | Record | Look | SetTimer | Report
+Effect = Answer | Send | Store | Declare | Withdraw | Define | Rescope | Record | Look | SetTimer | Report

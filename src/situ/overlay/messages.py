@@ -7,6 +7,7 @@ This module owns names and fields; how they are written is :mod:`situ.overlay.wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from situ.event.message import EventKey
 
@@ -27,11 +28,24 @@ class FullList:
 
     version: int = 0
     acked: int = 0
-    ads: dict[str, str] = field(default_factory=dict)
-    """Name → type."""
+    ads: dict[str, str | Offered] = field(default_factory=dict)
+    """Name → type, or type and more."""
     subs: dict[str, Wanted] = field(default_factory=dict)
     context: str = ""
     """The one that the client went over to, if it did."""
+
+
+Tags = dict[str, str | tuple[str, ...]]
+"""Dimension → scope, or ``any``; ``rest`` → ``any`` or ``none``. Several scopes are told as they came, and refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """What an advertisement promises beside its type."""
+
+    type: str
+    filter: str = ""
+    scopes: Tags = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +56,7 @@ class Wanted:
     filter: str = ""
     durable: bool = False
     context: str = ""
+    scopes: Tags = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +77,7 @@ class Advertise:
     ad: str
     type: str
     filter: str = ""
+    scopes: Tags = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +94,7 @@ class Subscribe:
     filter: str = ""
     durable: bool = False
     context: str = ""
+    scopes: Tags = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +118,15 @@ class DefineContext:
     req: int
     context: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeScopes:
+    """Scopes shall be like this. ``epoch`` is the one that this was made for, if that matters."""
+
+    req: int
+    operation: dict[str, Any]
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +223,7 @@ class FullListAck:
     """What is declared for the client now, by itself or in the project."""
 
     version: int = 0
-    ads: dict[str, str] = field(default_factory=dict)
+    ads: dict[str, str | Offered] = field(default_factory=dict)
     subs: dict[str, Wanted] = field(default_factory=dict)
 
 
@@ -242,6 +268,21 @@ class ContextAck:
     said: tuple[Said, ...] = ()
     gone: tuple[str, ...] = ()
     """Advertisements that have no meaning in the context, and so are no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeAck:
+    """Scopes are as asked, since this epoch. ``pending`` as long as engines work with those before, ``complete`` then.
+
+    What was so already is complete, and needs no epoch of its own.
+    """
+
+    req: int = 0
+    epoch: int
+    state: str
+    version: int = 0
+    missing: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +376,7 @@ FromClient = (
     | Unsubscribe
     | UseContext
     | DefineContext
+    | ChangeScopes
     | Publish
     | Loss
     | Describe
@@ -348,6 +390,7 @@ FromRouter = (
     | AdAck
     | SubAck
     | ContextAck
+    | ScopeAck
     | PublishAck
     | HistoryAck
     | Ack

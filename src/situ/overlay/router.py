@@ -22,6 +22,7 @@ from situ.catalogue import (
     NOT_UNDERSTOOD,
     OLD_SESSION,
 )
+from situ.errors import SituError
 from situ.overlay.declaring import (
     adopted,
     declare,
@@ -59,6 +60,7 @@ from situ.overlay.effects import (
     Record,
     Refused,
     Report,
+    Rescoped,
     Send,
     SetTimer,
     Start,
@@ -70,6 +72,7 @@ from situ.overlay.effects import (
 from situ.overlay.messages import (
     Ack,
     Advertise,
+    ChangeScopes,
     Closed,
     Connect,
     ConnectAck,
@@ -82,6 +85,7 @@ from situ.overlay.messages import (
     Heartbeat,
     History,
     Loss,
+    Offered,
     Publish,
     Subscribe,
     Terms,
@@ -92,6 +96,7 @@ from situ.overlay.messages import (
 )
 from situ.overlay.publishing import abandon, lose, publish, publish_plain, store_failed, stored
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
+from situ.overlay.scoping import advertisement_of, change_scopes, rescoped, suspend
 from situ.overlay.state import Child, Defining, Effects, Pending, State, next_ticket
 from situ.subscription.model import NAME, Advertisement, Client, Subscription
 
@@ -117,7 +122,8 @@ def _deployed(state: State, given: Deployed, now: float) -> Effects:
     if state.deployed is None or given.version >= state.deployed.version:
         state.deployed, state.grace = given, given.grace
         state.withdrawing = {each for each in state.withdrawing if each[1] in table_of(given, each[0])}
-    yield from ()
+        deployed = {Advertisement: given.advertisements, Subscription: given.subscriptions}
+        yield from suspend(state, given.suspended, deployed)
 
 
 def _timer(state: State, given: Timer, now: float) -> Effects:
@@ -201,6 +207,7 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
         zone=state.zone,
         router=state.router,
         incarnation=state.incarnation,
+        epoch=deployed.epoch if deployed else 0,
         version=deployed.version if deployed else 0,
         terms=deployed.terms if deployed else Terms(),
     )
@@ -211,10 +218,14 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
 def _full_list(state: State, child: Child, given: Received, message: FullList) -> Effects:
     client = given.client
     listed: list[Declaration] = [Client(name=client, context=message.context)] if message.context else []
-    listed += [Advertisement(client=client, name=name, type=type) for name, type in sorted(message.ads.items())]
-    for name, wanted in sorted(message.subs.items()):
-        context = wanted.context or message.context
-        listed.append(subscription_of(state, client, name, replace(wanted, context=context)))
+    try:
+        listed += [advertisement_of(client, name, offered) for name, offered in sorted(message.ads.items())]
+        for name, wanted in sorted(message.subs.items()):
+            context = wanted.context or message.context
+            listed.append(subscription_of(state, client, name, replace(wanted, context=context)))
+    except SituError as error:
+        yield from refuse(given.ticket, "FullList", 0, error.problems[0])
+        return
     if bad := [what.name for what in listed if not NAME.fullmatch(what.name)]:
         yield from refuse(given.ticket, "FullList", 0, bad_name(bad[0]))
         return
@@ -246,13 +257,29 @@ def _disconnect(state: State, child: Child, given: Received, message: Disconnect
 
 
 def _advertise(state: State, child: Child, given: Received, message: Advertise) -> Effects:
-    what = Advertisement(client=given.client, name=message.ad, type=message.type)
+    offered = Offered(type=message.type, filter=message.filter, scopes=message.scopes)
+    try:
+        what = advertisement_of(given.client, message.ad, offered)
+    except SituError as error:
+        yield from refuse(given.ticket, "Advertise", message.req, error.problems[0])
+        return
     yield from declare_anew(state, given, what, message.req)
 
 
 def _subscribe(state: State, child: Child, given: Received, message: Subscribe) -> Effects:
-    wanted = Wanted(types=message.types, filter=message.filter, durable=message.durable, context=message.context)
-    yield from declare_anew(state, given, subscription_of(state, given.client, message.sub, wanted), message.req)
+    wanted = Wanted(
+        types=message.types,
+        filter=message.filter,
+        durable=message.durable,
+        context=message.context,
+        scopes=message.scopes,
+    )
+    try:
+        what = subscription_of(state, given.client, message.sub, wanted)
+    except SituError as error:
+        yield from refuse(given.ticket, "Subscribe", message.req, error.problems[0])
+        return
+    yield from declare_anew(state, given, what, message.req)
 
 
 def _use_context(state: State, child: Child, given: Received, message: UseContext) -> Effects:
@@ -308,6 +335,7 @@ _STEPS: dict[type, Callable[[State, Any, float], Effects]] = {
     StoreFailed: store_failed,
     Declared: declared,
     Defined: defined,
+    Rescoped: rescoped,
     Refused: refused,
     Adopted: adopted,
     Deployed: _deployed,
@@ -324,6 +352,7 @@ _MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
     Unsubscribe: _unsubscribe,
     UseContext: _use_context,
     DefineContext: _define_context,
+    ChangeScopes: change_scopes,
     Publish: publish,
     Loss: lose,
     Describe: _describe,

@@ -66,6 +66,15 @@ class Defining:
 
 
 @dataclass(slots=True)
+class Rescoping:
+    """A change of scopes at the registry, or on its way into force, and who waits for it."""
+
+    client: str
+    req: int
+    answer: int
+
+
+@dataclass(slots=True)
 class State:
     """All a router knows."""
 
@@ -93,6 +102,11 @@ class State:
     """Accepted declarations, with the version that engines must adopt."""
     withdrawing: set[tuple[type, str]] = field(default_factory=set)
     """Still deployed, but not for long."""
+    rescoping: dict[int, Rescoping] = field(default_factory=dict)
+    rescoped: list[tuple[int, int, Rescoping]] = field(default_factory=list)
+    """Changes of scopes that engines have not adopted, with their version and epoch."""
+    suspended: frozenset[tuple[type, str, int]] = frozenset()
+    """What is suspended, with the version of its object: whoever is here was told."""
     deployed: Deployed | None = None
     adopted: int = 0
     tickets: int = 0

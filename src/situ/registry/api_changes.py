@@ -32,6 +32,7 @@ from situ.registry.objects import (
 )
 from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
 from situ.registry.revise import Documents, check_settled, revise
+from situ.registry.scope_changes import why_policy_rests
 from situ.registry.written import NOWHERE, Written, declared_in
 from situ.situation.policies.start import Start, Starts
 
@@ -91,6 +92,8 @@ def _not_expressions(document: Document) -> Iterator[tuple[str, Location]]:
 
 def propose_removed(state: State, key: Key) -> Proposal:
     """The object no longer. What a client left behind can be removed, too: it may never come back for it."""
+    if key not in state.objects and key in state.suspended:
+        return Proposal(deployment=state.deployment, moves={key: None})
     _own(state, key, "api", "client")
     if key.kind == "client" and (below := [str(each) for each in state.below(key.name)]):
         raise SituError(CLIENT_IN_USE(name=key.name, below=some_of(below)))
@@ -118,6 +121,8 @@ def propose_suspended(state: State, name: str, *, resume: bool = False) -> Propo
     """The policy is not detected until it is resumed, whoever it belongs to; what is so already is no change."""
     find(state, Key("policy", name))
     current, key = state.deployment, Key("suspended", name)
+    if resume and (problem := why_policy_rests(current, name)) is not None:
+        raise SituError(problem)
     if resume is not (name in current.suspended):
         return Proposal(deployment=current, moves={})
     names = current.suspended - {name} if resume else current.suspended | {name}

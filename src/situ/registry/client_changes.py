@@ -14,7 +14,7 @@ from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
 from situ.deployment.tagging import check_tagged
 from situ.errors import Problem, nearest
-from situ.registry.objects import Key, body_of, client_of, key_of, revised, with_clients
+from situ.registry.objects import CLIENT_KINDS, Key, body_of, client_of, key_of, revised, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import load_one
 from situ.subscription import Advertisement, Client, Subscription
@@ -22,6 +22,7 @@ from situ.subscription import Advertisement, Client, Subscription
 Declaration = Advertisement | Subscription | Client
 """A client itself is one, too: the context it is in."""
 
+_BELOW = ("advertisement", "subscription")
 _PLAIN = "{}"
 """The body of a client that says nothing of itself."""
 
@@ -53,7 +54,7 @@ def propose_clients(state: State, declared: Iterable[Declaration], withdrawn: It
     for thing in declared:
         if not isinstance(thing, Client):
             _declare(state, deployment, thing, moves, said)
-    _with_clients(state, moves)
+    with_their_clients(state, moves)
     bodies = {key: each.body for key, each in state.objects.items()} if moves else {}
     for key, move in moves.items():
         if move is None:
@@ -154,16 +155,17 @@ def _declare(
         moves[key] = Move(body=body, origin="client")
 
 
-def _with_clients(state: State, moves: dict[Key, Move | None]) -> None:
+def with_their_clients(state: State, moves: dict[Key, Move | None]) -> None:
     """A client comes with the first thing it declares, and goes with the last if it came so.
 
     One that is in a context by itself stays until it leaves that, too.
     """
     left: set[Key] = set()
-    if any(move is None for move in moves.values()):
-        left = {client_of(key) for key in state.objects if key.kind != "client" and key not in moves}
-    left |= {client_of(key) for key, move in moves.items() if move is not None and key.kind != "client"}
-    for client in {client_of(key) for key in moves}:
+    if any(move is None or move.suspended for move in moves.values()):
+        left = {client_of(key) for key in state.objects if key.kind in _BELOW and key not in moves}
+    staying = (key for key, move in moves.items() if move is not None and not move.suspended)
+    left |= {client_of(key) for key in staying if key.kind in _BELOW}
+    for client in {client_of(key) for key in moves if key.kind in CLIENT_KINDS}:
         there = state.objects.get(client)
         is_plain = there is not None and there.body == _PLAIN
         if client in moves:

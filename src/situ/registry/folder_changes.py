@@ -15,6 +15,8 @@ from situ.registry.context_changes import USUAL, carry, settle_contexts
 from situ.registry.objects import CLIENT_KINDS, ONTOLOGY, Key, Object, bodies_of, client_of, schema_bodies, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import Documents, affected_by, check_again, check_settled, revise
+from situ.registry.scope_changes import KEY as SCOPES_KEY
+from situ.registry.scope_changes import Fit, scopes_beside, scopes_moves, suspend_unfit
 from situ.registry.written import NOWHERE, Written, functions_document, sources_document, types_document
 from situ.settings import settings_as_json, settings_from_json
 from situ.situation.actions.load_actions import actions_document
@@ -39,6 +41,7 @@ def propose_folder(
     folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
     folder = carry(state.deployment, folder, allowed)
     wanted = bodies_of(folder)
+    wanted.pop(SCOPES_KEY, None)  # others change it, too: it is put together, not replaced
     problems = Problems()
     for key, body in wanted.items():
         there = state.objects.get(key)
@@ -46,15 +49,22 @@ def propose_folder(
             place = Location(file=written[key].file) if key in written else None
             problems.add(elsewhere(there, place))
     others = {key: each for key, each in state.objects.items() if each.origin != "folder" and key not in wanted}
+    others.pop(SCOPES_KEY, None)
     deployment = _beside(state, folder, others, problems)
+    place = Location(file=written[SCOPES_KEY].file) if SCOPES_KEY in written else None
+    graph = scopes_beside(state, folder, place, problems)
     problems.raise_errors()
-    deployment = replace(deployment, starts=_starts(state, deployment, start))
+    deployment = replace(deployment, starts=_starts(state, deployment, start), scopes=graph)
     settled = settle_contexts(state.deployment, deployment, allowed, written)
     check_settled(deployment, settled, problems)
     problems.raise_errors()
+    fit = suspend_unfit(state, settled.deployment)
+    settled = replace(settled, deployment=fit.deployment)
     found = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "context"}
     wanted.update((key, body) for key, body in found.items() if key in wanted)
     moves = _moves(state, wanted, others, written)
+    moves |= scopes_moves(state, graph, folder.scopes)
+    _suspend(state, fit, wanted, moves)
     for key, body in found.items():
         if key not in wanted and (key not in others or others[key].body != body):
             moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
@@ -62,8 +72,21 @@ def propose_folder(
     moves |= {key: Move(body=body, origin="api") for key, body in starts.items() if key not in state.objects}
     moves |= {key: None for key in state.objects if key.kind == "start" and key not in starts}
     stopped = tuple(each for each in problems if each.code is POLICY_STOPPED)
-    said = (*settled.refused, *settled.observed, *stopped)
-    return Proposal(deployment=settled.deployment, moves=moves, problems=said)
+    said = (*settled.refused, *settled.observed, *stopped, *fit.problems)
+    return Proposal(deployment=settled.deployment, moves=moves, problems=said, folder_scopes=folder.scopes)
+
+
+def _suspend(state: State, fit: Fit, wanted: Mapping[Key, str], moves: dict[Key, Move | None]) -> None:
+    """What nobody has a right to is not in force, whoever declares it; what is suspended already needs no change."""
+    for key, move in fit.moves.items():
+        there = state.suspended.get(key)
+        if move is not None and there is not None and key not in state.objects and there.body == move.body:
+            moves.pop(key, None)
+        else:
+            moves[key] = move
+    for key, each in state.suspended.items():
+        if each.origin == "folder" and key not in wanted:
+            moves[key] = None
 
 
 def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:
@@ -126,7 +149,7 @@ def _moves(
             moves[key] = Move(body=body, origin="folder", written=written.get(key, NOWHERE))
     heirs = _clients_of(others)
     for key, each in state.objects.items():
-        if each.origin == "folder" and key not in wanted:
+        if each.origin == "folder" and key not in wanted and key != SCOPES_KEY:
             # A client that others declare things for stays, now as theirs.
             moves[key] = Move(body=each.body, origin=others[heirs[key]].origin) if key in heirs else None
     return moves

@@ -25,7 +25,8 @@ from situ.sources.declare import SOURCE_KEYS
 from situ.sources.declare_push import PUSH_KEYS
 from situ.sources.model import pushes_as_json, sources_as_json
 from situ.subscription.model import Advertisement, Client, Subscription
-from situ.visibility.json_form import scopes_as_json
+from situ.visibility.graph import NO_SCOPES
+from situ.visibility.json_form import scopes_as_json, scopes_from_json
 
 Kind = Literal[
     "settings",
@@ -121,6 +122,8 @@ class Object:
     origin: Origin
     text: str = ""
     file: str = ""
+    suspended: bool = False
+    """It is no part of what is in force: its client has no right to it any more."""
 
     @property
     def kind(self) -> Kind:
@@ -239,11 +242,16 @@ def revised(
 ) -> Deployment:
     """The deployment of these objects, of which only the changed ones are other than in the old deployment."""
     changed = tuple(changed)
-    if any(key.kind not in CLIENT_KINDS for key in changed):
+    if any(key.kind not in (*CLIENT_KINDS, "scopes") for key in changed):
         return deployment_of(bodies, version, versions)
+    if any(key.kind == "scopes" for key in changed):
+        written = bodies.get(Key("scopes", SCOPES))
+        old = replace(old, scopes=NO_SCOPES if written is None else scopes_from_json(json.loads(written)))
     clients, advertisements = dict(old.clients), dict(old.advertisements)
     subscriptions = dict(old.subscriptions)
     for key in changed:
+        if key.kind == "scopes":
+            continue
         body = bodies.get(key)
         if key.kind == "client":
             _set(clients, key.name, None if body is None else Client.from_json(key.name, json.loads(body)))

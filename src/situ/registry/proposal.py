@@ -15,6 +15,7 @@ from situ.deployment import Deployment
 from situ.errors import Location, Problem
 from situ.registry.objects import Key, Object, Origin
 from situ.registry.written import NOWHERE, Written
+from situ.visibility.graph import NO_SCOPES, ScopeGraph
 
 _OWNERS = {"folder": "the project folder", "client": "the client that declared it", "api": "`situ add`"}
 
@@ -27,6 +28,10 @@ class State:
     digest: str = ""
     objects: Mapping[Key, Object] = field(default_factory=lambda: MappingProxyType({}))
     deployment: Deployment = field(default_factory=Deployment)
+    suspended: Mapping[Key, Object] = field(default_factory=lambda: MappingProxyType({}))
+    """Declarations that are in force no more, because their clients have no right to them."""
+    folder_scopes: ScopeGraph = NO_SCOPES
+    """What the folder said of scopes when it was applied last; others may have changed them since."""
 
     def below(self, client: str) -> Iterator[Key]:
         """The advertisements and subscriptions of a client."""
@@ -41,6 +46,8 @@ class Move:
     body: str
     origin: Origin
     written: Written = NOWHERE
+    suspended: bool = False
+    """It is not to be in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class Proposal:
     deployment: Deployment
     moves: Mapping[Key, Move | None]
     problems: tuple[Problem, ...] = ()
+    folder_scopes: ScopeGraph | None = None
+    """What the folder says of scopes; None: it was not asked."""
 
 
 def owner_of(each: Object) -> str:

@@ -7,6 +7,7 @@ never gets a version. Threads may share a registry.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from situ.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
-from situ.deployment import Change, Deployment, difference
+from situ.deployment import Change, Deployment, canonical, difference
 from situ.documents import Document
 from situ.errors import Problem, SituError
 from situ.interpretation.changing import Allowed
@@ -49,9 +50,16 @@ from situ.registry.objects import (
 )
 from situ.registry.principals import Principals
 from situ.registry.proposal import Move, Proposal, State
+from situ.registry.scope_changes import KEY as SCOPES_KEY
+from situ.registry.scope_changes import propose_scopes
+from situ.registry.scope_history import Epoch, epochs
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
 from situ.situation.policies.start import Start
+from situ.visibility.graph import NO_SCOPES, ScopeGraph
+from situ.visibility.json_form import scopes_as_json, scopes_from_json
+from situ.visibility.operations import Operation
+from situ.visibility.rights import Principal
 
 T = TypeVar("T")
 
@@ -161,6 +169,16 @@ class Registry:
         """One object; :class:`SituError` with D108 if there is none of this name."""
         return find(self._current(), Key(kind, name))
 
+    def suspended(self, kind: Kind | None = None) -> tuple[Object, ...]:
+        """Declarations whose clients have no right to them any more, in the order of kinds and names."""
+        found = self._current().suspended.values()
+        return tuple(sorted((each for each in found if kind in (None, each.kind)), key=lambda each: each.key))
+
+    def epochs(self, limit: int = 100) -> tuple[Epoch, ...]:
+        """Every change of the scopes, newest first: who made it, when, and what is different since."""
+        with self._database.reading() as connection:
+            return tuple(epochs(connection, limit))
+
     def changes(self, limit: int = 100, *, kind: Kind | None = None, name: str = "") -> tuple[Recorded, ...]:
         """Who changed what, newest first; of one object if it is named."""
         with self._database.reading() as connection:
@@ -259,6 +277,16 @@ class Registry:
         """Let a policy that was suspended run again, from now on."""
         return self._single(lambda state: (propose_suspended(state, policy, resume=True), ()), who, reason)
 
+    def change_scopes(
+        self, operation: Operation, by: Principal, *, who: str = "", epoch: int | None = None, reason: str = ""
+    ) -> Applied:
+        """Change scopes by one operation, with the rights of whoever asks; the epoch follows from the deployment.
+
+        ``epoch`` is the one that this was decided in: V015 if it is over. Declarations that lose their right with the
+        change are suspended; warnings say which. ``who`` is written down, if not the name of the principal.
+        """
+        return self._single(lambda state: propose_scopes(state, operation, by, epoch), who or by.name, reason)
+
     # ── how a change is made ──
 
     def _single(
@@ -272,21 +300,26 @@ class Registry:
         with self._mutex:
             old = self._current()
             proposal, said = propose(old)
-            if not proposal.moves:
+            if not _changes(old, proposal):
                 return old, old, said
             with self._database.writing() as connection:
                 now = self._read(connection, old)
                 if now is not old:
                     old = now
                     proposal, said = propose(old)
-                if not proposal.moves:
+                if not _changes(old, proposal):
                     return old, old, said
                 new = self._next(connection, old, proposal, Author(who=who, at=self._clock(), reason=reason))
             self._state = new
             return old, new, said
 
     def _next(self, connection: Connection, old: State, proposal: Proposal, author: Author) -> State:
-        number = old.version + 1
+        scopes = old.folder_scopes if proposal.folder_scopes is None else proposal.folder_scopes
+        number = old.version + 1 if proposal.moves else old.version
+        if scopes != old.folder_scopes:
+            store.keep_folder_scopes(connection, number, canonical(scopes_as_json(scopes)))
+        if not proposal.moves:
+            return replace(old, folder_scopes=scopes)
         versions = store.next_versions(connection, [key for key, move in proposal.moves.items() if move is not None])
         moves = {
             key: None if move is None else _object(key, move, versions[key]) for key, move in proposal.moves.items()
@@ -300,7 +333,14 @@ class Registry:
         ).numbered()
         store.write_next(connection, number, digest, old.objects, moves, author, deployment.epoch)
         store.add_numbers(connection, old.deployment.numbers, deployment.numbers)
-        return State(version=number, digest=digest, objects=objects, deployment=deployment)
+        return State(
+            version=number,
+            digest=digest,
+            objects=objects,
+            deployment=deployment,
+            suspended=_with_suspended(old.suspended, moves),
+            folder_scopes=scopes,
+        )
 
     def _applied(self, state: State) -> State:
         if state.version == 0:
@@ -332,7 +372,15 @@ class Registry:
             versions = versions_of(objects.values())
             deployment = revised(known.deployment, bodies, changed, found.version, versions)
             deployment = _numbered(connection, deployment, objects, known)
-        return State(version=found.version, digest=found.digest, objects=objects, deployment=deployment)
+            scoped = bool(deployment.epoch or deployment.numbers)
+            return State(
+                version=found.version,
+                digest=found.digest,
+                objects=objects,
+                deployment=deployment,
+                suspended=MappingProxyType(store.suspended(connection)) if scoped else MappingProxyType({}),
+                folder_scopes=_folder_scopes(connection, objects) if scoped else NO_SCOPES,
+            )
 
     @contextmanager
     def _intact(self, stored: Version, content: str) -> Iterator[None]:
@@ -351,17 +399,46 @@ class Registry:
 
 def _object(key: Key, move: Move, version: int) -> Object:
     file, text = move.written
-    return Object(key=key, version=version, body=move.body, origin=move.origin, text=text, file=file)
+    return Object(
+        key=key,
+        version=version,
+        body=move.body,
+        origin=move.origin,
+        text=text,
+        file=file,
+        suspended=move.suspended,
+    )
 
 
 def _with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
     result = dict(objects)
     for key, after in moves.items():
-        if after is None:
+        if after is None or after.suspended:
             result.pop(key, None)
         else:
             result[key] = after
     return MappingProxyType(result)
+
+
+def _with_suspended(suspended: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
+    kept = {key: each for key, each in suspended.items() if key not in moves}
+    new = {key: after for key, after in moves.items() if after is not None and after.suspended}
+    return MappingProxyType({**kept, **new}) if kept or new else MappingProxyType({})
+
+
+def _changes(state: State, proposal: Proposal) -> bool:
+    """Whether there is anything to store."""
+    said = proposal.folder_scopes
+    return bool(proposal.moves) or (said is not None and said != state.folder_scopes)
+
+
+def _folder_scopes(connection: Connection, objects: Mapping[Key, Object]) -> ScopeGraph:
+    """What the folder said of scopes; an older release did not write that down, and let nobody else say anything."""
+    body = store.folder_scopes(connection)
+    if body is None:
+        there = objects.get(SCOPES_KEY)
+        body = there.body if there is not None else "{}"
+    return scopes_from_json(json.loads(body))
 
 
 def _numbered(

@@ -16,11 +16,13 @@ from sqlalchemy import Connection, Row, Select, and_, func, or_, select, tuple_,
 from situ.deployment import canonical
 from situ.deployment.numbering import Numbering
 from situ.registry.objects import Key, Object
-from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT
+from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, STATE
 from situ.tags import TagSet
 
 FILTERS, TAGS = "filter", "tags"
 """What is numbered: filters of scopes by their texts, tag sets by their canonical form."""
+ACTIVE, SUSPENDED, REMOVED = "active", "suspended", "removed"
+_SCOPES, _FOLDER = "scopes", "folder"  # where the table of states has what the folder said of scopes
 _CHUNK = 300  # how many names fit into one statement, whatever the database
 
 
@@ -44,6 +46,8 @@ class Recorded:
     before: int | None
     after: int | None
     reason: str
+    state: str = ACTIVE
+    """Of the object after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,13 @@ def changed_between(connection: Connection, base: int, number: int) -> tuple[dic
 
 def changes(connection: Connection, *, limit: int, key: Key | None = None) -> list[Recorded]:
     """The latest changes, newest first; of one object, or of all."""
-    asked = select(CHANGE).order_by(CHANGE.c.id.desc()).limit(limit)
+    same = and_(OBJECT.c.kind == CHANGE.c.kind, OBJECT.c.name == CHANGE.c.name, OBJECT.c.version == CHANGE.c.to_version)
+    asked = (
+        select(CHANGE, OBJECT.c.state)
+        .select_from(CHANGE.outerjoin(OBJECT, same))
+        .order_by(CHANGE.c.id.desc())
+        .limit(limit)
+    )
     if key is not None:
         asked = asked.where(CHANGE.c.kind == key.kind, CHANGE.c.name == key.name)
     return [
@@ -100,9 +110,39 @@ def changes(connection: Connection, *, limit: int, key: Key | None = None) -> li
             before=row.from_version,
             after=row.to_version,
             reason=row.reason,
+            state=row.state or REMOVED,
         )
         for row in connection.execute(asked)
     ]
+
+
+def bodies(connection: Connection, key: Key) -> dict[int, str]:
+    """All that an object ever was, by version; empty where it was removed."""
+    asked = select(OBJECT.c.version, OBJECT.c.body).where(OBJECT.c.kind == key.kind, OBJECT.c.name == key.name)
+    return {row.version: row.body for row in connection.execute(asked)}
+
+
+def suspended(connection: Connection) -> dict[Key, Object]:
+    """What is suspended, and was neither declared anew nor removed since."""
+    later = OBJECT.alias()
+    newer = select(later.c.version).where(
+        later.c.kind == OBJECT.c.kind, later.c.name == OBJECT.c.name, later.c.version > OBJECT.c.version
+    )
+    return _objects(connection, select(OBJECT).where(OBJECT.c.state == SUSPENDED, ~newer.exists()))
+
+
+def folder_scopes(connection: Connection) -> str | None:
+    """What the folder said of scopes when it was applied last; None if that is not known."""
+    asked = select(STATE.c.value).where(STATE.c.part == _SCOPES, STATE.c.key == _FOLDER)
+    return connection.execute(asked).scalar_one_or_none()
+
+
+def keep_folder_scopes(connection: Connection, version: int, body: str) -> None:
+    """Note what the folder says of scopes, as of this deployment."""
+    place = and_(STATE.c.part == _SCOPES, STATE.c.key == _FOLDER)
+    if connection.execute(update(STATE).where(place).values(version=version, value=body)).rowcount:
+        return
+    connection.execute(STATE.insert(), {"part": _SCOPES, "key": _FOLDER, "version": version, "value": body})
 
 
 def next_versions(connection: Connection, keys: Sequence[Key]) -> dict[Key, int]:
@@ -146,7 +186,7 @@ def write_next(
     held = [
         {"kind": key.kind, "name": key.name, "version": after.version, "first": number, "ended": None}
         for key, after in moves.items()
-        if after is not None
+        if after is not None and not after.suspended
     ]
     if held:
         connection.execute(DEPLOYMENT_OBJECT.insert(), held)
@@ -192,7 +232,7 @@ def add_numbers(connection: Connection, before: Numbering, after: Numbering) -> 
 def _row(key: Key, before: Object | None, after: Object | None, gone: Mapping[Key, int]) -> dict[str, Any]:
     if after is None:  # a version of its own says that it was removed
         origin = before.origin if before is not None else ""
-        row = {"version": gone[key], "body": "", "text": "", "file": "", "origin": origin, "state": "removed"}
+        row = {"version": gone[key], "body": "", "text": "", "file": "", "origin": origin, "state": REMOVED}
     else:
         row = {
             "version": after.version,
@@ -200,7 +240,7 @@ def _row(key: Key, before: Object | None, after: Object | None, gone: Mapping[Ke
             "text": after.text,
             "file": after.file,
             "origin": after.origin,
-            "state": "active",
+            "state": SUSPENDED if after.suspended else ACTIVE,
         }
     return {"kind": key.kind, "name": key.name, **row}
 
@@ -233,6 +273,7 @@ def _object(row: Row[Any]) -> Object:
         origin=row.origin,
         text=row.text,
         file=row.file,
+        suspended=row.state == SUSPENDED,
     )
 
 

@@ -1,0 +1,184 @@
+"""Operations on scopes as plain JSON values, and back: how they travel, and how the audit record keeps what was asked.
+
+Reading back checks the form only; whether an operation can be carried out is :mod:`situ.visibility.change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from situ.visibility.graph import RIGHTS, Grant, Right
+from situ.visibility.json_form import scopes_as_json, scopes_from_json
+from situ.visibility.operations import (
+    ApplyScopes,
+    DropScope,
+    GrantRights,
+    JoinScope,
+    LeaveScope,
+    Operation,
+    PutScope,
+    RevokeRights,
+    SetCarriers,
+    SetFilter,
+    SetLink,
+    SetMode,
+    Side,
+)
+
+_VERBS: Mapping[type, str] = {
+    JoinScope: "join",
+    LeaveScope: "leave",
+    PutScope: "put",
+    DropScope: "drop",
+    SetFilter: "filter",
+    SetLink: "link",
+    SetCarriers: "carriers",
+    SetMode: "mode",
+    GrantRights: "grant",
+    RevokeRights: "revoke",
+    ApplyScopes: "apply",
+}
+
+
+def operation_as_json(operation: Operation) -> dict[str, Any]:
+    """Plain JSON values, from which :func:`operation_from_json` makes an equal operation."""
+    return {"do": _VERBS[type(operation)], **_body(operation)}
+
+
+def _body(operation: Operation) -> dict[str, Any]:
+    match operation:
+        case JoinScope() | LeaveScope():
+            return {"member": operation.member, "scope": operation.scope, "dimension": operation.dimension}
+        case PutScope():
+            links = {name: {"up": up, "down": down} for name, (up, down) in operation.links.items()}
+            carriers = None if operation.carriers is None else list(operation.carriers)
+            return {
+                "dimension": operation.dimension,
+                "scope": operation.scope,
+                "in": list(operation.containers),
+                "output": operation.output,
+                "input": operation.input,
+                "links": links,
+                "carriers": carriers,
+            }
+        case DropScope():
+            return {"dimension": operation.dimension, "scope": operation.scope}
+        case SetFilter():
+            where = {"dimension": operation.dimension, "scope": operation.scope}
+            return {**where, "side": operation.side, "text": operation.text}
+        case SetLink():
+            where = {"dimension": operation.dimension, "member": operation.member, "scope": operation.scope}
+            return {**where, "up": operation.up, "down": operation.down}
+        case SetCarriers():
+            carriers = None if operation.carriers is None else list(operation.carriers)
+            return {"dimension": operation.dimension, "scope": operation.scope, "carriers": carriers}
+        case SetMode():
+            return {"dimension": operation.dimension, "closed": operation.closed}
+        case GrantRights() | RevokeRights():
+            grant = operation.grant
+            found = {"to": grant.to, "dimension": grant.dimension, "may": list(grant.may)}
+            return {**found, "scopes": list(grant.scopes)}
+        case ApplyScopes():
+            return {"document": scopes_as_json(operation.graph)}
+
+
+def operation_from_json(value: Any) -> Operation:
+    """The operation that :func:`operation_as_json` gave; ValueError for what it cannot have given."""
+    if not isinstance(value, Mapping):
+        raise ValueError("an operation is an object")
+    make = _MAKERS.get(value.get("do"))
+    if make is None:
+        raise ValueError(f"`do` is one of {', '.join(_MAKERS)}")
+    return make(_Fields(value))
+
+
+class _Fields:
+    """What an operation says, part by part, each of the right kind."""
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        self._value = value
+
+    def text(self, name: str) -> str:
+        found = self._value.get(name)
+        if not isinstance(found, str):
+            raise ValueError(f"`{name}` is a text")
+        return found
+
+    def maybe(self, name: str) -> str | None:
+        return None if self._value.get(name) is None else self.text(name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        found = self._value.get(name, ())
+        if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
+            raise ValueError(f"`{name}` is a list of texts")
+        return tuple(found)
+
+    def carriers(self) -> tuple[str, ...] | None:
+        return None if self._value.get("carriers") is None else self.texts("carriers")
+
+    def truth(self, name: str) -> bool:
+        found = self._value.get(name)
+        if not isinstance(found, bool):
+            raise ValueError(f"`{name}` is true or false")
+        return found
+
+    def side(self) -> Side:
+        for side in get_args(Side):
+            if self._value.get("side") == side:
+                return side  # type: ignore[no-any-return]  # one of the literals
+        raise ValueError("`side` is output or input")
+
+    def links(self) -> dict[str, tuple[str | None, str | None]]:
+        found = self._value.get("links", {})
+        if not isinstance(found, Mapping) or not all(isinstance(each, Mapping) for each in found.values()):
+            raise ValueError("`links` has filters by containers")
+        return {name: (_Fields(each).maybe("up"), _Fields(each).maybe("down")) for name, each in found.items()}
+
+    def grant(self) -> Grant:
+        rights = self.texts("may")
+        if not rights or set(rights) - set(RIGHTS):
+            raise ValueError(f"`may` is a list of {', '.join(RIGHTS)}")
+        may: tuple[Right, ...] = tuple(right for right in RIGHTS if right in rights)
+        return Grant(to=self.text("to"), dimension=self.text("dimension"), may=may, scopes=self.texts("scopes"))
+
+    def document(self) -> ApplyScopes:
+        return ApplyScopes(graph=scopes_from_json(self._value.get("document")))
+
+
+def _member(kind: type[JoinScope] | type[LeaveScope]) -> Callable[[_Fields], Operation]:
+    return lambda of: kind(member=of.text("member"), scope=of.text("scope"), dimension=of.text("dimension"))
+
+
+def _put(of: _Fields) -> Operation:
+    return PutScope(
+        dimension=of.text("dimension"),
+        scope=of.text("scope"),
+        containers=of.texts("in"),
+        output=of.maybe("output"),
+        input=of.maybe("input"),
+        links=of.links(),
+        carriers=of.carriers(),
+    )
+
+
+def _link(of: _Fields) -> Operation:
+    member, scope = of.text("member"), of.text("scope")
+    return SetLink(dimension=of.text("dimension"), member=member, scope=scope, up=of.maybe("up"), down=of.maybe("down"))
+
+
+_MAKERS: Mapping[Any, Callable[[_Fields], Operation]] = {
+    "join": _member(JoinScope),
+    "leave": _member(LeaveScope),
+    "put": _put,
+    "drop": lambda of: DropScope(dimension=of.text("dimension"), scope=of.text("scope")),
+    "filter": lambda of: SetFilter(
+        dimension=of.text("dimension"), scope=of.text("scope"), side=of.side(), text=of.maybe("text")
+    ),
+    "link": _link,
+    "carriers": lambda of: SetCarriers(dimension=of.text("dimension"), scope=of.text("scope"), carriers=of.carriers()),
+    "mode": lambda of: SetMode(dimension=of.text("dimension"), closed=of.truth("closed")),
+    "grant": lambda of: GrantRights(grant=of.grant()),
+    "revoke": lambda of: RevokeRights(grant=of.grant()),
+    "apply": lambda of: of.document(),
+}
