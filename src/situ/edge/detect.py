@@ -7,6 +7,7 @@ something is still to be decided, the clock alone brings the next step.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -24,13 +25,14 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import Step, step
+from situ.deployment.stepping import Step, Worked, decide, step, work
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
+from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
 from situ.edge.remembered import Done, Record, Remembered
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_row
+from situ.event.lines import decode_line, encode_row, stamped_line
 from situ.event.message import PLACES, position, split_lines
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_deployment
@@ -40,14 +42,16 @@ from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
 from situ.sources.table import Table
 
+_audit = logging.getLogger("situ.audit")
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
 _END_WITHIN = 5.0
-_PAUSE = 0.002
-"""Seconds for which what comes is gathered at most while steps follow each other closely."""
-_FEW, _BRIEF = 256, 0.001
-"""Events of a step, and seconds that the one before took, for which no other thread is asked."""
+_PAUSE, _LONGEST_PAUSE = 0.001, 0.002
+"""Seconds for which what comes is gathered while steps follow each other closely."""
+_FEW, _BRIEF = 256, 0.005
+"""Events of a step, and seconds that the one before took, for which no other thread is asked: two that both have
+something to do take turns of several milliseconds."""
 _RECENT = 4096
 """Messages of the log that are known to be taken, of the last ones."""
 
@@ -118,7 +122,7 @@ class EdgeDetection:
             # What was there before is nothing that policies have to judge, also after a crash.
             self._take_note(range(max(last + 1 - _RECENT, 1), last + 1))
             begun = await self._begin_earlier(Progress())
-            await self._tell(begun.told, publish, past=begun.past)
+            await self._tell(begun.told, publish, past=begun.past, known=begun.known)
         else:
             await self._recover(record, plan, last, publish)
         await asyncio.to_thread(self._save)
@@ -141,6 +145,7 @@ class EdgeDetection:
         for done in record.since:
             for clock, messages in done.steps:
                 taken = [left.pop(seq) for seq in messages if seq in left]
+                await self._learn([row for each in taken for row in each.rows])
                 again = await asyncio.to_thread(self._step, taken, clock)
                 self._states, self._progress = again.states, again.progress
                 self._take_note(messages)
@@ -229,8 +234,8 @@ class EdgeDetection:
                 await self.work(publish)
                 if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
                     await asyncio.to_thread(self._save)
-            # Steps take half of the time at most; brief ones let others have their turn, and that is all.
-            await asyncio.sleep(min(self._took, _PAUSE) if self._took > _BRIEF else 0)
+            # Steps take half of the time at most, so that events are routed between them.
+            await asyncio.sleep(max(_PAUSE, min(self._took, _LONGEST_PAUSE)))
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
@@ -272,7 +277,7 @@ class EdgeDetection:
         former, before = self._detecting, self._progress
         told = self._switch(plan)
         begun = await self._begin_earlier(before)
-        await self._tell([*told, *begun.told], publish, former=former, past=begun.past)
+        await self._tell([*told, *begun.told], publish, former=former, past=begun.past, known=begun.known)
         await asyncio.to_thread(self._save)
 
     async def _begin_earlier(self, before: Progress) -> Begun:
@@ -287,7 +292,8 @@ class EdgeDetection:
             self._reached,
             lambda seq: seq <= surely or seq in recent,
         )
-        begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled)
+        blind = self._plan.meeting.blind if self._plan.meeting is not None else ()
+        begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled, blind)
         self._progress = begun.progress
         self._states = {**self._states, **{name: state for each in filled for name, state in each.states.items()}}
         self._due = self._due or bool(filled)
@@ -303,11 +309,18 @@ class EdgeDetection:
 
     async def _stepped(self, taken: Sequence[_Taken], clock: int) -> Step:
         """A step; what is large is done beside, so that events are routed meanwhile."""
+        assert self._plan is not None
+        if self._plan.meeting is not None:
+            return await self._stepped_among_scopes(taken, clock)
         if self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW:
             return await asyncio.to_thread(self._step, taken, clock)
         return self._step(taken, clock)
 
     def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
+        assert self._plan is not None
+        if self._plan.reading is not None:
+            worked = self._worked(taken, clock)
+            return decide(self._detecting, worked, worked.found)
         assert self._knowledge is not None
         began = time.thread_time()
         detecting = self._detecting
@@ -321,6 +334,47 @@ class EdgeDetection:
         self._took = time.thread_time() - began
         return found
 
+    async def _stepped_among_scopes(self, taken: Sequence[_Taken], clock: int) -> Step:
+        """The same where policies see only what is visible to them: what they detect must be so, too, as of now."""
+        assert self._plan is not None
+        assert self._plan.meeting is not None
+        await self._learn([row for each in taken for row in each.rows])
+        worked = await asyncio.to_thread(self._worked, taken, clock)
+        if not worked.found:
+            return decide(self._detecting, worked, worked.found)
+        positions = {each for some in worked.found.values() for found in some for each in found.positions if each}
+        causes = await self._causes(sorted(positions))
+        await self._learn(list(causes.values()))
+        counted = self._plan.meeting.counted(worked.found, causes)
+        return await asyncio.to_thread(decide, self._detecting, worked, counted)
+
+    def _worked(self, taken: Sequence[_Taken], clock: int) -> Worked:
+        assert self._plan is not None
+        assert self._plan.reading is not None
+        assert self._knowledge is not None
+        began = time.thread_time()
+        detecting, rows = self._detecting, [row for each in taken for row in each.rows]
+        shown = self._plan.reading.rows(rows)
+        worked = work(
+            detecting,
+            self._progress,
+            self._states,
+            detecting.observing.rows(rows).observed,
+            shown.seen,
+            clock,
+            self._knowledge,
+            self._instances(),
+            shown.hidden,
+        )
+        self._at_hand.add(rows)
+        self._took = time.thread_time() - began
+        return worked
+
+    async def _learn(self, rows: Sequence[Row]) -> None:
+        """Have the scopes of the epochs that these were stamped in."""
+        assert self._plan is not None
+        await learn_epochs(self._bus, self._plan, rows)
+
     def _instances(self) -> Instances:
         detecting = self._detecting
         return detecting.tables.of(self._tables()) if not detecting.is_empty else {}
@@ -331,7 +385,8 @@ class EdgeDetection:
         assert self._plan is not None
         names = Names(self._plan.zone)
         rows = (row for each in taken for row in each.rows if row.pos in late)
-        for stored in [await self._bus.store(pack_late(names, row, encode_row(row), late[row.pos])) for row in rows]:
+        packed = (pack_late(names, row, stamped_line(row, encode_row(row)), late[row.pos]) for row in rows)
+        for stored in [await self._bus.store(each) for each in packed]:
             await stored
 
     def _count(self, found: Step) -> None:
@@ -349,14 +404,21 @@ class EdgeDetection:
         *,
         former: Detecting | None = None,
         past: Collection[str] = (),
+        known: Sequence[Transition] = (),
     ) -> None:
-        """Publish what happened, written down before; no action is done for what is ``past``."""
-        if not told:
-            return
+        """Publish what happened, written down before; no action is done for what is ``past``.
+
+        What is ``known`` was told before, and counts for who may see the rest.
+        """
         assert self._plan is not None
-        causes = await self._causes(positions_of(told))
+        meeting = self._plan.meeting
+        if not told and (meeting is None or not known):
+            return
+        causes = await self._causes(positions_of(told if meeting is None else [*told, *known]))
         instances = self._instances()
-        self._progress, published = messages_of(told, self._detecting, former, self._progress, causes, instances, past)
+        self._progress, published = messages_of(
+            told, self._detecting, former, self._progress, causes, instances, past, meeting, known
+        )
         done = Done(
             steps=tuple(self._since),
             passed=tuple(self._passed),
@@ -366,7 +428,10 @@ class EdgeDetection:
         )
         self._since, self._passed = [], []
         self._remembered.note(done)
+        self.counts.take_published(published)
         for each in published:
+            if each.released:
+                _audit.info("released: %s of %s, %s", len(each.released), each.policy, ", ".join(each.released))
             await publish(each)
 
     async def _causes(self, positions: Sequence[int]) -> dict[int, Row]:
