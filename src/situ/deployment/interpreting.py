@@ -74,6 +74,8 @@ class Interpretation:
     """The tables in use, which the engine changes between two batches or messages."""
     python: PythonFunctions = field(default_factory=PythonFunctions)
     calls_python: bool = False
+    suggests: bool = True
+    """Whether whoever sends an event of an unknown type is told of types that are called nearly so."""
     incoming: Memory = field(default_factory=Memory)
     outgoing: Memory = field(default_factory=Memory)
     """What conversions into root and out of it remember: the engine notes in both which events have come."""
@@ -107,6 +109,7 @@ class Interpretation:
             generation=1 + max(map(former_root, deployment.contexts.by_id), default=0),
             shortcuts=settings.defaults.shortcut,
             calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
+            suggests=not any(each.closed for each in deployment.scopes.dimensions.values()),
         )
         if previous is not None and previous == made:
             return replace(previous, clients=made.clients)
@@ -131,7 +134,7 @@ class Interpretation:
             return NotImplemented
         return (
             (self.extra, self.ahead, self.size, self.limits) == (other.extra, other.ahead, other.size, other.limits)
-            and self.shortcuts == other.shortcuts
+            and (self.shortcuts, self.suggests) == (other.shortcuts, other.suggests)
             and self.functions == other.functions
             and (self.contexts is other.contexts or self.contexts == other.contexts)
             and self.contexts.versions == other.contexts.versions
@@ -184,7 +187,7 @@ class Interpretation:
         intake = self._intakes.get(origin.context)
         if intake is None:
             context = self.contexts.get(origin.context) or self.contexts.root
-            intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size)
+            intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size, suggests=self.suggests)
             self._intakes[origin.context] = intake
         needless = partial(self._needs_no_text, origin.context) if bare and origin.context != ROOT else None
         rows = intake.decode(body, origin, needless)

@@ -85,7 +85,9 @@ class Seeing:
         """The line of a dead letter: it has the tags of the advertisement it came in by, and passes no filter."""
         if not self.graph.dimensions:
             return line
-        tags = self._tags.get(bad.ad, self._of_clients.get(bad.client, NOBODYS))
+        # An advertisement that is another's was forged: it says nothing of who may see the letter.
+        own = self._tags.get(bad.ad) if bad.ad.startswith(f"{bad.client}/") else None
+        tags = self._of_clients.get(bad.client, NOBODYS) if own is None else own
         return with_stamp(line, tags, self.epoch)
 
     def learn(self, offered: Deployment, advertisements: Iterable[str]) -> None:

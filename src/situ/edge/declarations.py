@@ -64,6 +64,7 @@ class Declarations:
         registry: Registry,
         tell: Callable[[Input], None],
         made: Callable[[Deployment], None],
+        told: Callable[[Problem, str], Problem],
         *,
         drains: bool,
     ) -> None:
@@ -71,6 +72,8 @@ class Declarations:
         self._registry = registry
         self._tell = tell
         self._made = made
+        self._told = told
+        """What is wrong, as a client may know it."""
         self._drains = drains
         self._stream = Names(bus.zone).in_stream
         self._work: list[_Work] = []
@@ -101,11 +104,11 @@ class Declarations:
                 self._registry.define, effect.context, document, who=effect.client, reason="defined by the client"
             )
         except SituError as error:
-            self._tell(_refused(effect.ticket, error.problems))
+            self._tell(self._refused(effect.ticket, error.problems, effect.client))
             return
         self._made(applied.deployment)
         await self._publish(applied.deployment)
-        said = _said(applied.problems)
+        said = _said(self._told(each, effect.client) for each in applied.problems)
         forks = [each.values["fork"] for each in applied.problems if each.code is CONTEXT_IN_USE]
         name = next(iter(forks), effect.context)
         self._tell(Defined(ticket=effect.ticket, context=name, version=applied.version, said=said))
@@ -118,7 +121,7 @@ class Declarations:
                 self._registry.change_scopes, effect.operation, by, epoch=effect.epoch, reason="asked by the client"
             )
         except SituError as error:
-            self._tell(_refused(effect.ticket, error.problems))
+            self._tell(self._refused(effect.ticket, error.problems, effect.client))
             return
         if applied.changes:
             self._made(applied.deployment)
@@ -180,7 +183,7 @@ class Declarations:
             _log.warning("declarations of clients were refused: %s", error)
             for each in work:
                 if each.ticket is not None:
-                    self._tell(_refused(each.ticket, error.problems[:1]))
+                    self._tell(self._refused(each.ticket, error.problems[:1], each.what.client))
             return
         self._made(outcome.deployment)
         await self._publish(outcome.deployment)
@@ -190,12 +193,19 @@ class Declarations:
             if each.ticket is None:
                 continue
             if refused:
-                self._tell(_refused(each.ticket, refused))
+                self._tell(self._refused(each.ticket, refused, each.what.client))
                 continue
             ads = outcome.deployment.advertisements.values() if isinstance(each.what, Client) else ()
             kept = tuple(ad.id for ad in ads if ad.client == each.what.client)
             taken = None if each.withdraw else _taken(outcome.deployment, each.what)
             self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept, what=taken))
+
+    def _refused(self, ticket: int, problems: Sequence[Problem], client: str) -> Refused:
+        """All that is wrong, under the first code."""
+        found = [self._told(each, client) for each in problems]
+        texts = [each.message if each.cause is None else f"{each.message} {each.cause.message}" for each in found]
+        first = found[0]
+        return Refused(ticket=ticket, code=first.code.code, message=" ".join(dict.fromkeys(texts)), hint=first.hint)
 
 
 def _taken(deployment: Deployment, what: Declaration) -> Declaration | None:
@@ -203,13 +213,6 @@ def _taken(deployment: Deployment, what: Declaration) -> Declaration | None:
     if isinstance(what, Client):
         return None
     return (deployment.advertisements if isinstance(what, Advertisement) else deployment.subscriptions).get(what.id)
-
-
-def _refused(ticket: int, problems: Sequence[Problem]) -> Refused:
-    """All that is wrong, under the first code."""
-    texts = [each.message if each.cause is None else f"{each.message} {each.cause.message}" for each in problems]
-    first = problems[0]
-    return Refused(ticket=ticket, code=first.code.code, message=" ".join(dict.fromkeys(texts)), hint=first.hint)
 
 
 def _said(problems: Iterable[Problem]) -> tuple[Said, ...]:

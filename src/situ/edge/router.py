@@ -24,7 +24,7 @@ from situ.catalogue import NAME_OF_POLICY, NO_RIGHT
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
-from situ.edge.describing import describe, terms_of
+from situ.edge.describing import Describing, terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.explaining import Explaining
@@ -119,8 +119,11 @@ class Router:
         self._desk = Desk(bus)
         self._history = HistoryReader(bus, folder)
         self._explaining = Explaining(bus)
+        self._describing = Describing()
         self._reading = asyncio.Semaphore(4)
-        self._declarations = Declarations(bus, registry, self._inputs.put_nowait, self._declared, drains=engine is None)
+        self._declarations = Declarations(
+            bus, registry, self._inputs.put_nowait, self._declared, self._describing.told, drains=engine is None
+        )
         self._newest = 0
         self._news = asyncio.Event()
         self._serving: Serving | None = None
@@ -357,7 +360,7 @@ class Router:
         asked = effect.message
         answer: FromRouter
         if isinstance(asked, Describe):
-            answer = describe(self._deployment, asked, effect.client)
+            answer = self._describing.describe(asked, effect.client)
         else:
             try:
                 async with self._reading:
@@ -376,6 +379,7 @@ class Router:
     async def _adopt(self, deployment: Deployment) -> None:
         await self._consumers.ensure(deployment)
         self._deployment = deployment
+        self._describing.adopt(deployment)
         self._newest = max(self._newest, deployment.version)
         self._inputs.put_nowait(
             Deployed(

@@ -66,9 +66,9 @@ _NOT_AN_EVENT = frozenset({"E701", "E702", "E704", "R007"})
 class Intake:
     """Decodes the messages of clients against one table of types. Each type's plan is made at its first event."""
 
-    def __init__(self, types: Types, *, extra: Extra, ahead: timedelta, limit: int) -> None:
+    def __init__(self, types: Types, *, extra: Extra, ahead: timedelta, limit: int, suggests: bool = True) -> None:
         self._types = types
-        self._data = EventData(types, extra)
+        self._data = EventData(types, extra, suggests=suggests)
         self._ahead = ahead
         self._latest = ahead // timedelta(microseconds=1)
         self._limit = limit

@@ -13,14 +13,18 @@ from situ.types.undeclared import unknown_event
 
 
 class EventData:
-    """Decodes and encodes the data of events of one table. Each type's functions are made at its first event."""
+    """Decodes and encodes the data of events of one table. Each type's functions are made at its first event.
 
-    def __init__(self, types: Types, extra: Extra = "drop") -> None:
+    ``suggests``: who sends an event of an unknown type is told which types are called nearly so.
+    """
+
+    def __init__(self, types: Types, extra: Extra = "drop", *, suggests: bool = True) -> None:
         self._types = types
         self._extra = extra
         self._decoders: dict[str, Decoder] = {}
         self._encoders: dict[str, Encoder] = {}
         self._suggestions = Suggestions()
+        self._suggests = suggests
 
     def decode(self, type: str, data: Any) -> Decoded:
         """The data as a value of the event type; INT701 if there is no such type. No data has no attributes."""
@@ -47,5 +51,5 @@ class EventData:
 
     def _unknown(self, type: str) -> Decoded:
         shown = type[:100] if type.isprintable() else "…"
-        similar = self._suggestions.near(shown, self._types.events)
+        similar = self._suggestions.near(shown, self._types.events) if self._suggests else ()
         return Decoded(None, (unknown_event(shown, similar),))

@@ -1,0 +1,150 @@
+"""Which types a client is shown: those of which it could ever see an event, and those that it publishes itself.
+
+What nobody could show it, it need not know of. Types of Situ's own are known to everybody; so is, of a type that is
+shown, everything above it. Without closed dimensions nothing is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from situ.deployment.acting import published_by
+from situ.deployment.interpreting import Interpretation
+from situ.deployment.snapshot import Deployment
+from situ.errors import Problem, SituError
+from situ.subscription.model import ROOT, Subscription
+from situ.tags import TagSet
+from situ.types.model import ListOf, Struct, Type, supertypes
+from situ.types.table import Types
+from situ.visibility.could_see import CouldSee
+from situ.visibility.filters import Filters
+
+_SUGGESTED = frozenset({"nearest", "known", "fitting"})
+"""Parameters of problems that name what the client did not name."""
+
+
+@dataclass(slots=True)
+class Showing:
+    """What one deployment shows. Made by :meth:`of`."""
+
+    deployment: Deployment
+    could_see: CouldSee
+    _interpretation: Interpretation | None = None
+    _published: frozenset[tuple[str, TagSet]] | None = None
+    """Types of root, and the tags under which they are published."""
+    _shown: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, deployment: Deployment, before: Showing | None = None) -> Showing | None:
+        """None if nothing is hidden from anybody."""
+        if not any(each.closed for each in deployment.scopes.dimensions.values()):
+            return None
+        could_see = before.could_see if before is not None else None
+        if could_see is None or could_see.graph != deployment.scopes or could_see.filters.types != deployment.types:
+            could_see = CouldSee(deployment.scopes, Filters(deployment.types, deployment.settings.expression_limits))
+        return cls(deployment, could_see)
+
+    def types(self, client: str) -> frozenset[str]:
+        """The event types that a client is shown, as it calls them."""
+        found = self._shown.get(client)
+        if found is None:
+            found = self._shown[client] = frozenset(self._types(client))
+        return found
+
+    def told(self, problem: Problem, client: str) -> Problem:
+        """What is wrong, as this client may know it: nothing is suggested to it that it is not shown."""
+        shown = self.types(client)
+        values = {
+            name: tuple(each for each in value if each in shown) if name in _SUGGESTED else value
+            for name, value in problem.values.items()
+        }
+        cause = None if problem.cause is None else self.told(problem.cause, client)
+        return replace(problem, values=MappingProxyType(values), cause=cause)
+
+    def parts(self, client: str) -> frozenset[str]:
+        """The types that are no events and that are part of those that it is shown."""
+        deployment = self.deployment
+        known_as = deployment.clients.get(client)
+        context = None if known_as is None else deployment.contexts.get(known_as.context)
+        types = deployment.types if context is None else context.types
+        found: set[str] = set()
+        waiting: list[Type] = [event for name in self.types(client) if (event := types.event(name)) is not None]
+        while waiting:
+            match waiting.pop():
+                case ListOf(element=element):
+                    waiting.append(element)
+                case Struct() as struct if struct.name not in found:
+                    found.add(struct.name)
+                    waiting += [each.type for each in struct.attributes]
+                    waiting += struct.supers
+        return frozenset(found)
+
+    def _types(self, client: str) -> Iterator[str]:
+        deployment = self.deployment
+        known_as = deployment.clients.get(client)
+        context = None if known_as is None else deployment.contexts.get(known_as.context)
+        types = deployment.types if context is None else context.types
+        root = self._root_types(client)
+        if known_as is None or known_as.context == ROOT:
+            yield from root
+        else:
+            yield from _with_those_above(types, self._in_context(known_as.context, types, root))
+        # That it asks for a type is no reason to tell what that is: it may have guessed the name.
+        yield from _with_those_above(types, self._own(client, types))
+
+    def _root_types(self, client: str) -> frozenset[str]:
+        seen = [type for type, tags in self._published_types() if self.could_see.ever(client, tags, type)]
+        return frozenset(_with_those_above(self.deployment.types, seen))
+
+    def _own(self, client: str, types: Types) -> Iterator[str]:
+        """What it publishes itself, with all that is below."""
+        for ad in self.deployment.advertisements.values():
+            if ad.client == client:
+                yield from _with_those_below(types, ad.type)
+
+    def _in_context(self, context: str, types: Types, root: frozenset[str]) -> Iterator[str]:
+        """The types of a context that something becomes which could be seen."""
+        for name in types.events:
+            asked = Subscription(client="shown", name="shown", types=(name,), context=context)
+            try:
+                becoming = self._interpreted().conditions(asked)
+            except SituError:
+                continue
+            if any(each in root for each in becoming):
+                yield name
+
+    def _published_types(self) -> frozenset[tuple[str, TagSet]]:
+        if self._published is None:
+            self._published = frozenset(self._all_published())
+        return self._published
+
+    def _all_published(self) -> Iterator[tuple[str, TagSet]]:
+        deployment, scopes = self.deployment, self.deployment.scopes
+        for ad in deployment.advertisements.values():
+            spoken = deployment.clients.get(ad.client)
+            plain = spoken is None or spoken.context == ROOT
+            type = ad.type if plain else self._interpreted().advertised(ad).type
+            yield from ((each, ad.scopes) for each in _with_those_below(deployment.types, type))
+        for name, policy in deployment.policies.items():
+            publishes = scopes.tags_of(name).publishes
+            yield from ((type, publishes) for type in published_by(policy, deployment.actions))
+
+    def _interpreted(self) -> Interpretation:
+        if self._interpretation is None:
+            self._interpretation = Interpretation.of(self.deployment)
+        return self._interpretation
+
+
+def _with_those_below(types: Types, name: str) -> Iterator[str]:
+    event = types.event(name)
+    if event is not None:
+        yield from (each.name for each in types.subtypes(event) if isinstance(each, Struct))
+
+
+def _with_those_above(types: Types, names: Iterable[str]) -> Iterator[str]:
+    for name in set(names):
+        event = types.event(name)
+        if event is not None:
+            yield from (each.name for each in supertypes(event) if isinstance(each, Struct))
