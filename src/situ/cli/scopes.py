@@ -9,6 +9,20 @@ import typer
 from situ.cli.exits import Exit, Stop
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.rescope import (
+    carriers,
+    command_of,
+    drop,
+    grant,
+    history,
+    join,
+    leave,
+    link,
+    mode,
+    put,
+    revoke,
+    set_filter,
+)
 
 app = group(
     "scopes",
@@ -21,6 +35,7 @@ app = group(
     Examples:
       situ scopes
       situ scopes --dimension membership --svg membership.svg
+      situ scopes join press-7 line-a --dimension membership
     """,
 )
 
@@ -72,3 +87,9 @@ def scopes(
     if svg:
         output.note(f"The scopes are drawn in {svg}.")
     return Exit.DONE
+
+
+for _each in (join, leave, put, drop, link, carriers, mode, grant, revoke):
+    app.command()(command_of(_each))
+app.command("filter")(command_of(set_filter))
+app.command()(history)

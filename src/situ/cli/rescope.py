@@ -1,0 +1,343 @@
+"""``situ scopes join|leave|put|drop|filter|link|carriers|mode|grant|revoke``: scopes, changed while events flow.
+
+Each says how things shall be; doing it again changes nothing. Who has the project folder is its operator and may do all
+of it; who has the credentials of a client may do what the scopes let that client do. A function here says what is asked
+for; where, as whom and for which epoch is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+
+if TYPE_CHECKING:
+    from situ.visibility.graph import Grant
+
+
+class RightTo(StrEnum):
+    """What can be granted."""
+
+    OBSERVE = "observe"
+    BROADCAST = "broadcast"
+    ADMIN = "admin"
+
+
+In = Annotated[str, typer.Option("--dimension", "-d", metavar="NAME", help="The dimension.")]
+Member = Annotated[str, typer.Argument(metavar="MEMBER", help="A client, a policy or a scope.")]
+InScope = Annotated[str, typer.Argument(metavar="MEMBER", help="The scope that is in the other.")]
+OfScope = Annotated[str, typer.Argument(metavar="SCOPE", help="The scope.")]
+Who = Annotated[str, typer.Argument(metavar="WHO", help="A client or a policy.")]
+Rights = Annotated[list[RightTo], typer.Argument(metavar="RIGHT...", help=", ".join(RightTo) + ".")]
+OnScopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope", metavar="SCOPE", help="Only in this scope and all below it; repeatable.", show_default=False
+    ),
+]
+
+
+def _filter_option(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="FILTER", help=text, show_default=False)
+
+
+# ── what is asked for ──
+
+
+def join(member: Member, scope: OfScope, dimension: In) -> Any:
+    """Let a client, a policy or a scope be directly in a scope.
+
+    That takes `admin` on the scope that is joined, and on a scope that joins.
+
+    \b
+    Examples:
+      situ scopes join press-7 line-a -d membership
+      situ scopes join press-7 line-a -d membership --credentials site-admin.creds
+    """
+    from situ.visibility.operations import JoinScope
+
+    return JoinScope(member=member, scope=scope, dimension=dimension)
+
+
+def leave(member: Member, scope: OfScope, dimension: In) -> Any:
+    """Let a client, a policy or a scope be directly in a scope no more.
+
+    Advertisements and subscriptions that name the scope are suspended with that, and stay so until they are declared
+    anew. A client may leave by itself.
+
+    \b
+    Examples:
+      situ scopes leave press-7 line-a -d membership --reason "sold"
+    """
+    from situ.visibility.operations import LeaveScope
+
+    return LeaveScope(member=member, scope=scope, dimension=dimension)
+
+
+def put(
+    scope: OfScope,
+    dimension: In,
+    containers: Annotated[
+        list[str] | None,
+        typer.Option("--in", metavar="SCOPE", help="A scope that it is in; repeatable.", show_default=False),
+    ] = None,
+    output: Annotated[str, _filter_option("--output", "What lets events out.")] = "",
+    entry: Annotated[str, _filter_option("--input", "What lets events in.")] = "",
+    zones: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--carrier", metavar="ZONE", help="A zone that may hold its events; repeatable.", show_default=False
+        ),
+    ] = None,
+) -> Any:
+    """Let a scope be there, and be exactly this: what is not said it has not.
+
+    \b
+    Examples:
+      situ scopes put line-b -d membership --in operations --output "type IS Alarm"
+    """
+    from situ.visibility.operations import PutScope
+
+    return PutScope(
+        dimension=dimension,
+        scope=scope,
+        containers=tuple(containers or ()),
+        output=output or None,
+        input=entry or None,
+        carriers=tuple(zones) if zones else None,
+    )
+
+
+def drop(scope: OfScope, dimension: In) -> Any:
+    """Take a scope away that has no members.
+
+    \b
+    Examples:
+      situ scopes drop line-b -d membership
+    """
+    from situ.visibility.operations import DropScope
+
+    return DropScope(dimension=dimension, scope=scope)
+
+
+def set_filter(
+    scope: OfScope,
+    side: Annotated[Literal["output", "input"], typer.Argument(metavar="SIDE", help="output or input.")],
+    dimension: In,
+    text: Annotated[
+        str, typer.Argument(metavar="FILTER", help="What must be true of an event.", show_default=False)
+    ] = "",
+) -> Any:
+    """Set the filter at one side of a scope; without FILTER everything passes there.
+
+    \b
+    Examples:
+      situ scopes filter line-a output "NOT (type IS CycleCount)" -d membership
+      situ scopes filter line-a output -d membership
+    """
+    from situ.visibility.operations import SetFilter
+
+    return SetFilter(dimension=dimension, scope=scope, side=side, text=text or None)
+
+
+def link(
+    member: InScope,
+    scope: OfScope,
+    dimension: In,
+    up: Annotated[str, _filter_option("--up", "What lets events into SCOPE.")] = "",
+    down: Annotated[str, _filter_option("--down", "What lets events into MEMBER.")] = "",
+) -> Any:
+    """Set what one membership asks for beside the filters of the scopes; what is not said is asked no more.
+
+    \b
+    Examples:
+      situ scopes link line-a maintenance --up "machine_class = 'press'" -d membership
+    """
+    from situ.visibility.operations import SetLink
+
+    return SetLink(dimension=dimension, member=member, scope=scope, up=up or None, down=down or None)
+
+
+def carriers(
+    scope: OfScope,
+    dimension: In,
+    zones: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ZONE...",
+            help="Zones that may hold its events; none: those of what it is in.",
+            show_default=False,
+        ),
+    ] = None,
+) -> Any:
+    """Set the zones that may hold the events of a scope.
+
+    \b
+    Examples:
+      situ scopes carriers lyon zone-lyon zone-paris -d geography
+    """
+    from situ.visibility.operations import SetCarriers
+
+    return SetCarriers(dimension=dimension, scope=scope, carriers=tuple(zones) if zones else None)
+
+
+def mode(
+    dimension: Annotated[str, typer.Argument(metavar="DIMENSION", help="The dimension.")],
+    to: Annotated[Literal["open", "closed"], typer.Argument(metavar="MODE", help="open or closed.")],
+) -> Any:
+    """Open or close a dimension. In a closed one who says nothing sees nothing.
+
+    \b
+    Examples:
+      situ scopes mode membership closed
+    """
+    from situ.visibility.operations import SetMode
+
+    return SetMode(dimension=dimension, closed=to == "closed")
+
+
+def grant(who: Who, rights: Rights, dimension: In, scopes: OnScopes = None) -> Any:
+    """Give somebody rights in a dimension, or in some of its scopes and all below them.
+
+    \b
+    Examples:
+      situ scopes grant safety-office observe -d membership
+      situ scopes grant site-admin admin -d membership --scope plant-lyon
+    """
+    from situ.visibility.operations import GrantRights
+
+    return GrantRights(grant=_grant(who, dimension, rights, scopes))
+
+
+def revoke(who: Who, rights: Rights, dimension: In, scopes: OnScopes = None) -> Any:
+    """Take rights back that somebody has by a grant on exactly these scopes, or on the whole dimension.
+
+    Declarations that needed them are suspended with that.
+
+    \b
+    Examples:
+      situ scopes revoke safety-office observe -d membership
+    """
+    from situ.visibility.operations import RevokeRights
+
+    return RevokeRights(grant=_grant(who, dimension, rights, scopes))
+
+
+def _grant(who: str, dimension: str, rights: list[RightTo], scopes: list[str] | None) -> Grant:
+    from situ.visibility.graph import RIGHTS, Grant
+
+    return Grant(
+        to=who,
+        dimension=dimension,
+        may=tuple(right for right in RIGHTS if right in rights),
+        scopes=tuple(scopes or ()),
+    )
+
+
+# ── where, as whom, for which epoch ──
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    project: Path | None
+    epoch: int | None
+    reason: str
+    client: str
+    credentials: Path | None
+    server: str
+
+
+def _carry_out(
+    context: typer.Context,
+    epoch: Annotated[
+        int | None,
+        typer.Option("--epoch", metavar="N", help="Only if this epoch is still in force.", show_default=False),
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the history.", show_default=False)] = "",
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="With the rights of this client.", show_default=False)
+    ] = "",
+    credentials: Credentials = None,
+    server: Server = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    *,
+    operation: Any,
+) -> Exit:
+    from situ.cli.rescoped import as_client_of, as_operator
+    from situ.cli.show_difference import show_difference
+
+    output = begin(context, json=as_json, quiet=quiet)
+    asked = Asked(project, epoch, reason, client, credentials, server)
+    done = (as_client_of if client or credentials is not None else as_operator)(operation, asked)
+    if output.json:
+        output.data(done.as_json())
+        return Exit.DONE
+    if not output.quiet:
+        output.show(show_difference(done.changes, summary=False))
+    output.say(str(done))
+    output.warn(done.problems)
+    return Exit.DONE
+
+
+def command_of(operation: Callable[..., Any]) -> Callable[..., Exit]:
+    """The command that has an operation carried out: its own arguments, then those that all of them have."""
+    own, common = inspect.signature(operation).parameters, inspect.signature(_carry_out).parameters
+    shared = {name: each for name, each in common.items() if name != "operation"}
+    hints = {**get_type_hints(_carry_out, include_extras=True), **get_type_hints(operation, include_extras=True)}
+
+    def command(**given: Any) -> Exit:
+        asked = operation(**{name: given.pop(name) for name in own})
+        return _carry_out(**given, operation=asked)
+
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+        for name, each in (*own.items(), *shared.items())
+    ]
+    command.__doc__, command.__name__ = operation.__doc__, operation.__name__
+    command.__signature__ = inspect.Signature(parameters, return_annotation=Exit)  # type: ignore[attr-defined]
+    command.__annotations__ = {name: hints[name] for name in (*own, *shared)}
+    return command
+
+
+# ── what was done ──
+
+
+def history(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="So many, newest first.")] = 100,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show every change of the scopes: when, by whom, what is different since, and what was suspended with it.
+
+    \b
+    Examples:
+      situ scopes history
+      situ scopes history --json | jq '.[0].changes'
+    """
+    from situ.cli.registered import registry_of
+
+    output = begin(context, json=as_json, quiet=quiet)
+    with registry_of(project) as registered:
+        found = registered.registry.epochs(limit)
+    if not found:
+        output.note("There never were scopes.")
+
+    def shown() -> Any:
+        from situ.cli.show_epochs import show_epochs
+
+        return show_epochs(found)
+
+    output.answer(lambda: [each.as_json() for each in found], shown)
+    return Exit.DONE
