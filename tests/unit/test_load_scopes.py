@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from situ.visibility.graph import Filter, Grant, Link, ScopeGraph
 from situ.visibility.json_form import scopes_as_json, scopes_from_json
 from situ.visibility.load_scopes import load_scopes
 from situ.visibility.rights import Tagging, check_tags, may
+from tests.guarded import FILES as GUARDED
 from tests.project_files import write
 from tests.types_files import types_of
 from tests.unit.test_project_situations import FILES as SITUATIONS
@@ -180,7 +182,7 @@ def test_what_is_about_to_be_written(text: str) -> None:
         (scopes("a: {carriers: [x]}, b: {in: [a], carriers: [y]}"), ["1:56 V017"]),
         (scopes("a: {carriers: [x]}, b: {carriers: [y]}, c: {in: [a, b]}"), ["1:76 V017", "1:79 V017"]),
         (scopes("a: {output: 'severity > 4'}"), ["1:40 V108"]),
-        (scopes("a: {}") + "\nclients: {c_d: {}}", ["2:11 INT110"]),
+        (scopes("a: {}") + "\nclients: {c.d: {}, c_d: {}}", ["2:11 INT110"]),
         (scopes("a_b: {}"), ["1:27 INT110"]),
         (scopes("a: {carriers: [Zone]}"), ["1:42 INT110"]),
         ("dimensions: {rest: {}}", ["1:14 INT110"]),
@@ -443,6 +445,7 @@ def test_many_ways_between_two_tags_are_named(tmp_path: Path) -> None:
 def test_situations_that_reach_nobody(tmp_path: Path) -> None:
     files = {
         **{name: text for name, text in SITUATIONS.items() if not name.startswith(("policies/", "clients/"))},
+        "sources/a.yaml": re.sub("{(csv|xml):", r"{scopes: {rest: any}, \1:", SITUATIONS["sources/a.yaml"]),
         "policies/watch.dpl": "concepts\n  person A\n  room R\nconditions\n  A is inside R\nactions\n  raise alarm\n",
         "clients/all.yaml": (
             "clients: {desk: {subscriptions: {told: {types: [situ.situation], scopes: {tenant: x}}}},\n"
@@ -469,3 +472,53 @@ def test_situations_that_reach_nobody(tmp_path: Path) -> None:
     assert codes(scopes.replace("y: {}", "y: {in: [x]}")) == []
     assert codes(released) == []
     assert codes(released.replace("publishes: {tenant: x}", "publishes: {tenant: y}")) == ["scopes.yaml:4:3 V110"]
+
+
+def test_a_policy_that_does_not_see_its_tables_detects_nothing(tmp_path: Path) -> None:
+    policies = "policies:\n  watch: {reads: {tenant: x}}\n"
+    scopes = "dimensions: {tenant: {scopes: {x: {}, y: {}}}}\nclients: {watch: {tenant: [x]}, rooms: {tenant: [x]}}\n"
+    files = {
+        **{name: text for name, text in GUARDED.items() if not name.startswith(("policies/", "clients/"))},
+        "policies/watch.dpl": "concepts\n  person A (status = 'guest')\n  room R\nconditions\n  A is inside R\n"
+        "actions\n  raise alarm\n",
+        "scopes.yaml": scopes + policies,
+    }
+    sources = GUARDED["sources/building.yaml"]
+
+    def codes(sources: str) -> list[str]:
+        write(tmp_path, {**files, "sources/building.yaml": sources})
+        return [f"{each.location} {each.code.code}" for each in check_folder(tmp_path, {}).problems]
+
+    assert codes(sources) == ["scopes.yaml:4:3 V111"] * 2
+    tagged = sources.replace("csv: rooms.csv", "scopes: {tenant: x}\n            csv: rooms.csv")
+    assert codes(tagged) == ["scopes.yaml:4:3 V111"], "the persons"
+    assert codes(tagged.replace("csv: people", "scopes: {rest: any}\n            csv: people")) == []
+    (not_its_own,) = codes(tagged.replace("tenant: x", "tenant: y"))
+    assert not_its_own.endswith(" V006")
+    assert not_its_own.startswith("sources/building.yaml:")
+
+
+RELEASE = """
+dimensions: {tenant: {scopes: {x: {}}}}
+clients: {unaccompanied-guest: {tenant: [x]}}
+policies: {unaccompanied-guest: {reads: {tenant: x, rest: any}}}
+grants: [{to: boss, dimension: tenant, may: [admin]}]
+releases: [{policy: unaccompanied-guest, dimensions: [tenant], by: boss, keep: [KEEP]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "found"),
+    [
+        ("text, status, start, bindings", []),
+        ("text, stats", ["6:87 V020"]),
+        ("causes, text", ["6:81 V020"]),
+        ("status", ["6:12 V021"]),
+    ],
+)
+def test_what_a_release_keeps_is_there_and_enough(tmp_path: Path, keep: str, found: list[str]) -> None:
+    sources = GUARDED["sources/building.yaml"].replace("csv:", "scopes: {rest: any}\n            csv:")
+    scopes = RELEASE.replace("KEEP", keep)
+    write(tmp_path, {**GUARDED, "sources/building.yaml": sources, "scopes.yaml": scopes})
+    said = [each for each in check_folder(tmp_path, {}).problems if each.code.code.startswith("V02")]
+    assert [f"{each.location} {each.code.code}".replace("scopes.yaml:", "") for each in said] == found

@@ -7,7 +7,7 @@ by an event, too: whoever does it takes these one by one, and an action has a ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,16 +154,16 @@ def _request(
     return Acted(type=ACTION.name, id=f"{facts.detection}-{number}.{place}", data=msgspec.json.encode(data))
 
 
-def lines_of(policy: str, time: int, events: Iterable[Acted]) -> Iterator[bytes]:
-    """The events as their policy publishes them."""
-    for each in events:
-        yield msgspec.json.encode(
-            {
-                "specversion": "1.0",
-                "id": each.id,
-                "source": policy,
-                "type": each.type,
-                "time": print_instant(time),
-                "data": msgspec.Raw(each.data),
-            }
-        )
+def line_of(policy: str, time: int, event: Acted, released: str = "") -> bytes:
+    """An event as its policy publishes it; ``released`` are the dimensions in which an administrator let it go."""
+    return msgspec.json.encode(
+        {
+            "specversion": "1.0",
+            "id": event.id,
+            "source": policy,
+            "type": event.type,
+            "time": print_instant(time),
+            **({"released": released} if released else {}),
+            "data": msgspec.Raw(event.data),
+        }
+    )

@@ -6,6 +6,7 @@ is :mod:`situ.deployment.progress`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from situ.deployment.acting import published_by
+from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of, positions_left
 from situ.deployment.instances import InstanceTables
 from situ.deployment.snapshot import Deployment
 from situ.settings.model import Defaults
@@ -31,6 +33,7 @@ from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
 from situ.situation.policies.plan import PolicyPlan, partition_rows, plan_policy
 from situ.situation.policies.policy import Policy
 from situ.sources.model import Push, Source
+from situ.tags import TagSet
 from situ.types.table import Types
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -49,6 +52,8 @@ class Watch:
     """What is remembered under another one belongs to another policy."""
     publishes: frozenset[str]
     """The types of the events that come from it."""
+    reads: TagSet | None = None
+    """The tags as which it sees events; None: there are no scopes, and it sees them all."""
 
     @property
     def name(self) -> str:
@@ -67,12 +72,18 @@ class Detecting:
         types: Types,
         defaults: Defaults,
         actions: Actions | None = None,
+        reads: Mapping[str, TagSet] | None = None,
     ) -> None:
+        """``reads``: the tags of each policy that sees only what is visible to them; None: there are no scopes."""
         self.ontology = ontology
         self.actions = actions or Actions()
         self._made_of = (push, sources, types, defaults)
+        self._reads = reads
         self._terms: tuple[object, ...] = ()
-        found = [_watch(policy, ontology, push, defaults, self.actions) for policy in policies]
+        found = [
+            _watch(policy, ontology, push, defaults, self.actions, None if reads is None else reads[policy.name])
+            for policy in policies
+        ]
         self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
         leaves = dict.fromkeys(leaf.leaf for each in found for leaf in each.plan.leaves)
         self.enrichment = Enrichment(leaves, ontology)
@@ -86,11 +97,11 @@ class Detecting:
         self._ways: list[tuple[Leaf, Watch]] = []
         """Each leaf as often as policies divide its rows among partitions in different ways; who does it first."""
         self._numbers: dict[str, dict[Leaf, int]] = {}
-        known: dict[tuple[Leaf, str, bool], int] = {}
+        known: dict[tuple[Leaf, str, bool, TagSet | None], int] = {}
         for watch in found:
             numbers = self._numbers.setdefault(watch.name, {})
             for each in watch.plan.leaves:
-                way = (each.leaf, each.column, bool(watch.plan.partition))
+                way = (each.leaf, each.column, bool(watch.plan.partition), watch.reads)
                 if way not in known:
                     known[way] = len(self._ways)
                     self._ways.append((each.leaf, watch))
@@ -107,6 +118,7 @@ class Detecting:
             deployment.types,
             deployment.settings.defaults,
             deployment.actions,
+            _reads(deployment),
         )
         # Of a policy its text counts; what its words mean depends on functions, too.
         known = (*terms, deployment.functions)
@@ -120,14 +132,16 @@ class Detecting:
         """Only those of its policies."""
         push, sources, types, defaults = self._made_of
         policies = [watch.policy for name, watch in self.watches.items() if name in names]
-        return Detecting(policies, self.ontology, push, sources, types, defaults, self.actions)
+        return Detecting(policies, self.ontology, push, sources, types, defaults, self.actions, self._reads)
 
     @property
     def is_empty(self) -> bool:
         return not self.watches
 
-    def late(self, observed: Iterable[Observed], reached: Mapping[str, int]) -> dict[int, list[str]]:
-        """Where in the log events are that came too late, and for which policies."""
+    def late(
+        self, observed: Iterable[Observed], reached: Mapping[str, int], hidden: Hidden = NOTHING_HIDDEN
+    ) -> dict[int, list[str]]:
+        """Where in the log events are that came too late, and for which of the policies that see them."""
         found: dict[int, list[str]] = {}
         for each in observed:
             if not each.rows.num_rows:
@@ -137,7 +151,7 @@ class Detecting:
             for name, watch in self.watches.items():
                 if push in watch.patience and name in reached:
                     positions = each.rows.column("pos").filter(pa.array(times < reached[name]))
-                    for pos in positions.to_pylist():
+                    for pos in positions_left(positions, watch.reads, hidden):
                         found.setdefault(pos, []).append(name)
         return found
 
@@ -153,13 +167,19 @@ class Detecting:
             )
         return self._kernels[place]
 
-    def parts(self, rows: Mapping[Leaf, pa.RecordBatch], partitions: int) -> list[dict[int, pa.RecordBatch]]:
-        """What each partition gets of the rows of all leaves, by number; policies that divide a leaf alike share it."""
+    def parts(
+        self, rows: Mapping[Leaf, pa.RecordBatch], partitions: int, hidden: Hidden = NOTHING_HIDDEN
+    ) -> list[dict[int, pa.RecordBatch]]:
+        """What each partition gets of the rows of all leaves, by number.
+
+        Policies that divide a leaf alike share it, if they see the same events.
+        """
         found: list[dict[int, pa.RecordBatch]] = [{} for _ in range(partitions)]
         for number, (leaf, watch) in enumerate(self._ways):
             batch = rows.get(leaf)
             if batch is not None:
-                for place, part in enumerate(partition_rows(watch.plan, leaf, batch, partitions)):
+                seen = left_of(batch, watch.reads, hidden)
+                for place, part in enumerate(partition_rows(watch.plan, leaf, seen, partitions)):
                     if part.num_rows:
                         found[place][number] = part
         return found
@@ -174,7 +194,26 @@ class Detecting:
         return {leaf: part[number] for leaf, number in numbers.items() if number in part}
 
 
-def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], defaults: Defaults, actions: Actions) -> Watch:
+def heard_as(push: str, reads: TagSet | None) -> str:
+    """The name under which it is remembered what those have heard of a push source who see only a part of it."""
+    return push if reads is None else f"{push}@{json.dumps(reads.as_json(), separators=(',', ':'))}"
+
+
+def _reads(deployment: Deployment) -> dict[str, TagSet] | None:
+    """None: there are no scopes, and never were."""
+    if not deployment.scopes.dimensions and not deployment.numbers:
+        return None
+    return {name: deployment.scopes.tags_of(name).reads for name in deployment.running}
+
+
+def _watch(
+    policy: Policy,
+    ontology: Ontology,
+    push: Mapping[str, Push],
+    defaults: Defaults,
+    actions: Actions,
+    reads: TagSet | None,
+) -> Watch:
     fed = {(leaf.concept, leaf.attribute) for relation in relations_of(policy) for leaf in leaves_of(policy, relation)}
     patience = {
         name: _patience(policy, each, defaults)
@@ -193,6 +232,7 @@ def _watch(policy: Policy, ontology: Ontology, push: Mapping[str, Push], default
         patience=MappingProxyType(patience),
         digest=digest,
         publishes=frozenset(TYPES.values()) | published_by(policy, actions),
+        reads=reads,
     )
 
 

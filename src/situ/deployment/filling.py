@@ -7,15 +7,17 @@ far it is settled, and detections need not come in the order of the log to becom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import pyarrow as pa
 
 from situ.deployment.detecting import Detecting
+from situ.deployment.hiding import NOTHING_HIDDEN
 from situ.deployment.log_time import Portions, came
 from situ.deployment.progress import Progress
+from situ.deployment.reading import Reading
 from situ.event.lines import decode_line
 from situ.event.message import CLIENT, Stored, position, split_lines
 from situ.situation.enrichment.known import Knowledge
@@ -52,6 +54,8 @@ class Begun:
     told: tuple[Transition, ...] = ()
     past: frozenset[str] = frozenset()
     """Ids of those that no action is done for."""
+    known: tuple[Transition, ...] = ()
+    """Those that the log tells already, of situations that are still open."""
 
 
 def to_fill(detecting: Detecting, starts: Starts, before: Progress) -> dict[int, tuple[str, ...]]:
@@ -66,9 +70,18 @@ class Filling:
     """Policies over messages of the log, in its order; those from ``begin`` on, stored since an instant, count."""
 
     def __init__(
-        self, detecting: Detecting, instances: Instances, begin: int, since: int, *, bucket: int = 0, buckets: int = 1
+        self,
+        detecting: Detecting,
+        instances: Instances,
+        begin: int,
+        since: int,
+        *,
+        bucket: int = 0,
+        buckets: int = 1,
+        reading: Reading | None = None,
     ) -> None:
         self._detecting, self._instances = detecting, instances
+        self._reading = reading
         self._place = (bucket, buckets)
         self._portions = Portions(detecting, begin, since)
         self._knowledge = Knowledge(detecting.ontology)
@@ -104,11 +117,13 @@ class Filling:
         detecting, (bucket, buckets) = self._detecting, self._place
         some = self._portions.taken()
         read = detecting.observing.messages([each.body for each in some], [position(each.seq, 0) for each in some])
-        progress = self._progress.heard(read.seen)
+        shown = self._reading.messages(some) if self._reading is not None else None
+        progress = self._progress.heard(read.seen if shown is None else shown.seen)
         watermarks = progress.watermarks(detecting, clock)
         self._knowledge.take(self._instances)
         enriched = detecting.enrichment.run(read.observed, self._knowledge)
-        part = detecting.parts(enriched.rows, buckets)[bucket]
+        hidden = NOTHING_HIDDEN if shown is None else shown.hidden
+        part = detecting.parts(enriched.rows, buckets, hidden)[bucket]
         for name in detecting.watches:
             kernel = detecting.kernel(name, bucket, buckets)
             state = self._states[name] if name in self._states else kernel.start()
@@ -120,25 +135,34 @@ class Filling:
 
 
 def begin_with(
-    progress: Progress, detecting: Detecting, starts: Mapping[str, Start], filled: Sequence[Filled]
+    progress: Progress,
+    detecting: Detecting,
+    starts: Mapping[str, Start],
+    filled: Sequence[Filled],
+    blind: Collection[str] = (),
 ) -> Begun:
-    """The policies that were filled, in all their buckets, go on; what became of situations until then is told."""
+    """The policies that were filled, in all their buckets, go on; what became of situations until then is told.
+
+    Those that are ``blind`` do not see what they would need, and have detected nothing.
+    """
     told: list[Transition] = []
+    before: list[Transition] = []
     past: set[str] = set()
     policies = dict(progress.policies)
     known = frozenset[str]().union(*(each.told for each in filled))
     for name, reached in {name: reached for each in filled for name, reached in each.reached.items()}.items():
-        current, transitions = lifecycle.step(
-            {}, _detections(name, filled), reached, detecting.watches[name].policy.hold
-        )
+        found = _detections(name, filled) if name not in blind else []
+        current, transitions = lifecycle.step({}, found, reached, detecting.watches[name].policy.hold)
         policies[name] = replace(policies[name], reached=reached, open=current)
         new = [each for each in transitions if each.id not in known]
         told += new
+        still_open = {each.id for each in current.values()}
+        before += [each for each in transitions if each.id in known and each.situation.id in still_open]
         if not starts[name].acts:
             past.update(each.id for each in new)
     heard = progress.heard(*(each.seen for each in filled))
     progress = replace(heard, policies=policies)
-    return Begun(progress=progress, filled=bool(filled), told=tuple(told), past=frozenset(past))
+    return Begun(progress=progress, filled=bool(filled), told=tuple(told), past=frozenset(past), known=tuple(before))
 
 
 def _detections(policy: str, filled: Sequence[Filled]) -> list[Detection]:

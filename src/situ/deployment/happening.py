@@ -7,15 +7,15 @@ message, or as few as fit the bus.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import msgspec
-
-from situ.deployment.acting import acted, lines_of
+from situ.deployment.acting import Acted, acted, line_of
 from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.meeting import Meeting, Met
 from situ.deployment.progress import Progress
-from situ.event.instants import print_instant
+from situ.deployment.releasing import is_released, released_event, released_situation
 from situ.event.message import EventKey, join_lines
+from situ.event.own_lines import with_parts
 from situ.event.row import Row
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
@@ -33,6 +33,10 @@ class Published:
     first: int
     count: int
     body: bytes
+    merged: int = 0
+    """Stamps of what situations come from that were merged with others, because they were too many."""
+    released: tuple[str, ...] = ()
+    """Ids of those of its events that were released."""
 
     @property
     def key(self) -> EventKey:
@@ -52,12 +56,20 @@ def messages_of(
     causes: Mapping[int, Row],
     instances: Instances,
     past: Collection[str] = (),
+    meeting: Meeting | None = None,
+    known: Iterable[Transition] = (),
 ) -> tuple[Progress, list[Published]]:
     """The messages that tell these transitions, and what actions come to.
 
     ``causes`` are the events at their positions, those that are found; ``former`` knows the policies that are gone.
-    ``past`` are the ids of transitions from before a policy came: no action is done for them.
+    ``past`` are the ids of transitions from before a policy came: no action is done for them. Where there are scopes,
+    ``meeting`` knows who may see all that; ``known`` are transitions that were told before, and count for it.
     """
+    parts = None
+    if meeting is not None:
+        parts = _Parts(meeting, causes)
+        for each in known:
+            parts.met(each)
     by_policy: dict[str, list[Transition]] = {}
     for each in told:
         by_policy.setdefault(each.situation.policy, []).append(each)
@@ -67,19 +79,83 @@ def messages_of(
         watch = knows.watches.get(name) if knows is not None else None
         if watch is None or knows is None:
             continue  # nobody knows any more what it was about
-        lines: list[bytes] = []
+        told_by = _Telling(name, watch, knows, causes, instances, parts)
         for each in transitions:
-            lines.append(_line(each, watch, causes))
-            if each.id not in past:
-                events = acted(each, watch.policy, knows.actions, knows.ontology, instances)
-                lines += lines_of(name, each.time, events)
-        for some in _fitting(lines):
+            told_by.tell(each, acts=each.id not in past)
+        for some in _fitting(told_by.lines):
             progress, first = progress.numbered(name, len(some))
             body = join_lines(some)
             messages.append(
                 Published(policy=name, incarnation=progress.incarnation, first=first, count=len(some), body=body)
             )
+        if told_by.merged or told_by.released:
+            messages[-1] = replace(messages[-1], merged=told_by.merged, released=tuple(told_by.released))
+    for name, found in parts.of.items() if parts is not None else ():
+        progress = progress.with_parts(name, found)
     return progress, messages
+
+
+class _Parts:
+    """What situations come from that something is told of, as far as it is told."""
+
+    def __init__(self, meeting: Meeting, causes: Mapping[int, Row]) -> None:
+        self.meeting, self._causes = meeting, causes
+        self.of: dict[str, dict[str, str]] = {}
+        """By policy and situation."""
+
+    def met(self, transition: Transition) -> Met:
+        situation = transition.situation
+        known = self.of.setdefault(situation.policy, {})
+        met = self.meeting.met(transition, self._causes, known.get(situation.id))
+        known[situation.id] = met.kept
+        return met
+
+
+class _Telling:
+    """The events of one policy."""
+
+    def __init__(
+        self,
+        name: str,
+        watch: Watch,
+        knows: Detecting,
+        causes: Mapping[int, Row],
+        instances: Instances,
+        parts: _Parts | None,
+    ) -> None:
+        self._name, self._watch, self._knows = name, watch, knows
+        self._causes, self._instances = causes, instances
+        self._parts = parts
+        self._let_go = parts.meeting.released(name) if parts is not None else None
+        self.lines: list[bytes] = []
+        self.merged = 0
+        self.released: list[str] = []
+
+    def tell(self, transition: Transition, *, acts: bool) -> None:
+        policy, let_go = self._watch.policy, self._let_go
+        met = self._parts.met(transition) if self._parts is not None else None
+        if let_go is None:
+            positions = transition.situation.positions
+            data = situation_data(
+                transition, policy, [self._causes[each] for each in positions if each in self._causes]
+            )
+        else:
+            data = released_situation(transition, policy, let_go.keep)
+        self._add(Acted(type=TYPES[transition.stage], id=transition.id, data=data), transition.time, met)
+        if acts:
+            for each in acted(transition, policy, self._knows.actions, self._knows.ontology, self._instances):
+                left = each if let_go is None or not is_released(each) else released_event(each, let_go.keep)
+                self._add(left, transition.time, met)
+        self.merged += met.merged if met is not None else 0
+
+    def _add(self, event: Acted, time: int, met: Met | None) -> None:
+        let_go = self._let_go if is_released(event) else None
+        line = line_of(self._name, time, event, let_go.text if let_go is not None else "")
+        if met is not None:
+            line = with_parts(line, met.counted if is_released(event) else met.kept)
+        if let_go is not None:
+            self.released.append(event.id)
+        self.lines.append(line)
 
 
 def _fitting(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -94,17 +170,3 @@ def _fitting(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
         size += len(line) + 1
     if some:
         yield some
-
-
-def _line(transition: Transition, watch: Watch, causes: Mapping[int, Row]) -> bytes:
-    found = [causes[position] for position in transition.situation.positions if position in causes]
-    return msgspec.json.encode(
-        {
-            "specversion": "1.0",
-            "id": transition.id,
-            "source": watch.name,
-            "type": TYPES[transition.stage],
-            "time": print_instant(transition.time),
-            "data": msgspec.Raw(situation_data(transition, watch.policy, found)),
-        }
-    )

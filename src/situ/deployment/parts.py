@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from situ.visibility.meet import MOST_PARTS
+
 
 class Part(NamedTuple):
     """The stamp of one event that a situation comes from, as rows have stamps."""
@@ -18,6 +20,22 @@ class Part(NamedTuple):
     epoch: int
     bits: int
     released: frozenset[str] = frozenset()
+
+
+def united(parts: Iterable[Part], most: int = MOST_PARTS) -> tuple[frozenset[Part], int]:
+    """Each once; beyond so many, those of one tag set and epoch are merged, with what is true for all of them.
+
+    As :func:`situ.visibility.meet.merge` says it; also how many are gone by that.
+    """
+    found = frozenset(parts)
+    if len(found) <= most:
+        return found, 0
+    together: dict[Part, int] = {}
+    for each in found:
+        group = each._replace(bits=0)
+        together[group] = together.get(group, each.bits) & each.bits
+    kept = frozenset(group._replace(bits=bits) for group, bits in together.items())
+    return kept, len(found) - len(kept)
 
 
 def write_parts(parts: Iterable[Part]) -> str:

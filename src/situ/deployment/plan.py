@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.meeting import Meeting
 from situ.deployment.numbering import NO_NUMBERING
 from situ.deployment.promises import Promises
+from situ.deployment.reading import Reading
 from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.subscription.routing import Routing, compile_routing
@@ -29,6 +31,10 @@ class Plan:
     promises: Promises
     seeing: Seeing | None = None
     """Who may see what; None: there are no scopes, and never were."""
+    reading: Reading | None = None
+    """What policies see, if there are scopes."""
+    meeting: Meeting | None = None
+    """Who may see situations, if there are scopes."""
 
     @property
     def version(self) -> int:
@@ -37,6 +43,11 @@ class Plan:
     @property
     def zone(self) -> str:
         return self.deployment.settings.zone
+
+    @property
+    def decided(self) -> str:
+        """What deliveries say of how it was decided that they may be made; nothing where nothing had to be."""
+        return "" if self.seeing is None else f"{self.version} {self.seeing.epoch}"
 
     def learn(self, offered: Deployment) -> None:
         """The advertisements of a later version hold already: their clients were told so."""
@@ -64,6 +75,8 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
         detecting=detecting,
         promises=promises,
         seeing=seeing,
+        reading=Reading.of(detecting, seeing),
+        meeting=Meeting.of(deployment, detecting, seeing),
         stamp=Stamp(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.detecting import Detecting, Watch, heard_as
 from situ.situation.meaning import lifecycle
 from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
@@ -68,12 +68,20 @@ class Progress:
         """With what parts of a batch have seen of push sources."""
         return replace(self, seen=merged(self.seen, *parts))
 
+    def heard_by(self, watch: Watch) -> Mapping[str, Seen]:
+        """What a policy has seen of its push sources; nothing of what it does not see."""
+        if watch.reads is None:
+            return self.seen
+        # Before there were scopes it saw what everybody did.
+        found = {push: self.seen.get(heard_as(push, watch.reads), self.seen.get(push)) for push in watch.patience}
+        return {push: seen for push, seen in found.items() if seen is not None}
+
     def watermarks(self, detecting: Detecting, clock: int) -> dict[str, int]:
         """How far event time is settled for each policy; one that has heard nothing yet is not among them."""
         found = {}
         for name, watch in detecting.watches.items():
             kept = self.policies.get(name)
-            now = watermark(self.seen, watch.patience, clock, kept.reached if kept is not None else None)
+            now = watermark(self.heard_by(watch), watch.patience, clock, kept.reached if kept is not None else None)
             if now is not None:
                 found[name] = now
         return found
@@ -101,6 +109,18 @@ class Progress:
         """With so many more events of a policy; the number of the first of them."""
         last = self.numbers.get(policy, 0)
         return replace(self, numbers={**self.numbers, policy: last + count}), last + 1
+
+    def with_parts(self, policy: str, parts: Mapping[str, str]) -> Progress:
+        """With the stamps of what situations of a policy come from, by their ids."""
+        kept = self.policies.get(policy)
+        new = {
+            bindings: replace(each, parts=parts[each.id])
+            for bindings, each in (kept.open.items() if kept is not None else ())
+            if parts.get(each.id, each.parts) != each.parts
+        }
+        if kept is None or not new:
+            return self
+        return replace(self, policies={**self.policies, policy: replace(kept, open={**kept.open, **new})})
 
     @property
     def has_open(self) -> bool:

@@ -26,7 +26,7 @@ from situ.visibility.epochs import Epochs
 from situ.visibility.filters import Filters
 from situ.visibility.graph import NO_SCOPES, ScopeGraph
 from situ.visibility.mattering import mattering
-from situ.visibility.plan import VisibilityPlan
+from situ.visibility.plan import Verdict, VisibilityPlan
 
 Load = Callable[[int], ScopeGraph | None]
 
@@ -102,8 +102,16 @@ class Seeing:
         bits = row.bits
         if row.epoch == self.epoch:
             return row.tags, row.epoch, bits, bits, row.parts
-        new = self._matter(row.tags, self.epoch) & ~self._matter(row.tags, row.epoch)
+        new = self._new(row)
         return row.tags, row.epoch, bits, bits & ~new | (self._stamper(row.type, new)(row) if new else 0), row.parts
+
+    def asks_event(self, row: Row) -> bool:
+        """Whether a look at this row takes the event itself in root's terms, not only what it was stamped with."""
+        return row.epoch != self.epoch and self._new(row) != 0
+
+    def _new(self, row: Row) -> int:
+        """The filters that matter for a row now and did not when it was stamped."""
+        return self._matter(row.tags, self.epoch) & ~self._matter(row.tags, row.epoch)
 
     def sees(self, look: Look, subscribed: TagSet) -> bool:
         tags, epoch, then, now, parts = look
@@ -121,6 +129,10 @@ class Seeing:
             )
             for each in read_parts(parts)
         )
+
+    def could_see(self, advertised: TagSet, subscribed: TagSet) -> bool:
+        """Whether anything that is published under these tags could be visible to those, as things are now."""
+        return self._epochs.pair(self.epoch, advertised, subscribed).verdict is not Verdict.NEVER
 
     def asked(self, tags: int, epoch: int, subscribed: TagSet) -> tuple[int, int]:
         named = self.numbers.tag_set(tags)

@@ -128,7 +128,8 @@ class Deployment:
         ``before`` are those that were at work until now, if nobody else has given any.
         """
         tags = (each.scopes for each in self.advertisements.values())
-        numbers = (self.numbers or before).with_all(self.scopes, tags)
+        of_rows = (each.scopes for each in self.sources.values())
+        numbers = (self.numbers or before).with_all(self.scopes, (*tags, *of_rows))
         return self if numbers is self.numbers else replace(self, numbers=numbers)
 
     def as_json(self) -> dict[str, Any]:

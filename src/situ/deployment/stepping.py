@@ -5,11 +5,12 @@ Where policies are worked in several partitions, an engine does the parts of thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.deployment.detecting import Detecting
+from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of
 from situ.deployment.progress import Progress
 from situ.situation.enrichment.enrich import Enriched, Observed
 from situ.situation.enrichment.known import Knowledge
@@ -38,6 +39,19 @@ class Step:
     """Whether time that goes by can bring more, though no event comes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """What kernels made of observations, before anything is decided about situations."""
+
+    progress: Progress
+    states: States
+    found: Mapping[str, Sequence[Detection]]
+    watermarks: Mapping[str, int]
+    enriched: Enriched
+    observed: tuple[Observed, ...]
+    late: Mapping[int, list[str]]
+
+
 def step(
     detecting: Detecting,
     progress: Progress,
@@ -47,11 +61,28 @@ def step(
     clock: int,
     knowledge: Knowledge,
     instances: Instances,
+    hidden: Hidden = NOTHING_HIDDEN,
 ) -> Step:
     """Take in observations, and decide what the watermarks of now allow."""
+    worked = work(detecting, progress, states, observed, seen, clock, knowledge, instances, hidden)
+    return decide(detecting, worked, worked.found)
+
+
+def work(
+    detecting: Detecting,
+    progress: Progress,
+    states: States,
+    observed: Iterable[Observed],
+    seen: Mapping[str, Seen],
+    clock: int,
+    knowledge: Knowledge,
+    instances: Instances,
+    hidden: Hidden = NOTHING_HIDDEN,
+) -> Worked:
+    """Take in observations, each policy those that are not ``hidden`` from it, up to the watermarks of now."""
     observed = tuple(observed)
     reached = {name: kept.reached for name, kept in progress.policies.items() if kept.reached is not None}
-    late = detecting.late(observed, reached)
+    late = detecting.late(observed, reached, hidden)
     progress = progress.heard(seen)
     watermarks = progress.watermarks(detecting, clock)
     knowledge.take(instances)
@@ -61,19 +92,36 @@ def step(
     for name, watch in detecting.watches.items():
         kernel = detecting.kernel(name)
         state = states[name] if name in states else kernel.start()
-        rows = {each.leaf: enriched.rows[each.leaf] for each in watch.plan.leaves if each.leaf in enriched.rows}
+        rows = {
+            each.leaf: left_of(enriched.rows[each.leaf], watch.reads, hidden)
+            for each in watch.plan.leaves
+            if each.leaf in enriched.rows
+        }
         now = watermarks.get(name, state.watermark)
         after[name], detected = kernel.step(state, rows, now, instances)
         if detected.batch.num_rows:
             found[name] = detections_of(name, detected)
-    progress, told = progress.decided(detecting, found, watermarks)
-    due = progress.has_open or any(state.due is not None for state in after.values())
-    return Step(
+    return Worked(
         progress=progress,
         states=after,
-        told=tuple(told),
+        found=found,
+        watermarks=watermarks,
         enriched=enriched,
         observed=observed,
         late=late,
+    )
+
+
+def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[Detection]]) -> Step:
+    """What becomes of situations, with those of the detections that count."""
+    progress, told = worked.progress.decided(detecting, found, worked.watermarks)
+    due = progress.has_open or any(state.due is not None for state in worked.states.values())
+    return Step(
+        progress=progress,
+        states=worked.states,
+        told=tuple(told),
+        enriched=worked.enriched,
+        observed=worked.observed,
+        late=worked.late,
         due=due,
     )

@@ -5,15 +5,22 @@ Nobody who says nothing of scopes is looked at twice, but for closed dimensions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
+from situ.catalogue import UNSEEN_SOURCE
+from situ.deployment.absence import Beside
+from situ.deployment.detecting import Detecting
+from situ.deployment.meeting import Meeting
+from situ.deployment.releasing import Releases
+from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.errors import Problem
 from situ.situation.policies.leaves import leaves_of
 from situ.situation.policies.policy import Is, Policy
+from situ.sources.model import Source
 from situ.subscription.model import ROOT, Advertisement, Subscription
-from situ.tags import TagSet, WrittenTags
+from situ.tags import NO_TAGS, TagSet, WrittenTags
 from situ.types.model import Struct
 from situ.visibility.bits import NO_NUMBERS
 from situ.visibility.check_plan import large_families, unreached
@@ -44,6 +51,18 @@ def check_tagged(
     yield from nothing_said(graph, each.scopes, each.id, publishes=publishes, place=place)
 
 
+def check_source(graph: ScopeGraph, source: Source, *, zone: str = "") -> Iterator[Problem]:
+    """What is wrong with the tags of a table: they are named in the name of the source, which is a member like others.
+
+    Nothing is said of one without tags: a policy that needs it and does not see it is told so.
+    """
+    if source.scopes != NO_TAGS:
+        places = source.tagged.places if source.tagged is not None else NO_PLACES
+        yield from check_tags(
+            graph, source.scopes, Tagging(who=source.name, publishes=True, zone=zone, knows_all=True), places
+        )
+
+
 def check_seen(deployment: Deployment) -> Iterator[Problem]:
     """What is worth a warning once all tags are known: too many ways between two, situations that reach nobody."""
     graph = deployment.scopes
@@ -61,18 +80,31 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
         for id, each in deployment.subscriptions.items()
         if any(type.startswith(_SITUATION) for type in each.types)
     }
+    read, blind = _tables(deployment)
     for name, policy in deployment.policies.items():
         tags = graph.tags_of(name)
+        for source in blind.get(name, ()):
+            yield UNSEEN_SOURCE(tags.place or policy.location, policy=name, source=source)
         released = frozenset(
             dimension for each in graph.releases if each.policy == name for dimension in each.dimensions
         )
-        needed = _needed(deployment, policy)
+        needed = [*_needed(deployment, policy), *({deployment.sources[each].scopes} for each in read.get(name, ()))]
         problem = unreached(epochs, 0, name, (tags.publishes, tags.reads), needed, told, released)
         if problem is not None:
             yield problem.code(tags.place, **problem.values)
 
 
 _SITUATION = "situ.situation"
+
+
+def _tables(deployment: Deployment) -> tuple[Mapping[str, Collection[str]], Mapping[str, Collection[str]]]:
+    """The tables that policies need, and those that they need and do not see."""
+    numbered = deployment.numbered()
+    seeing, detecting = Seeing.of(numbered), Detecting.of(numbered)
+    assert seeing is not None
+    beside = Beside(numbered, detecting, seeing, Releases(seeing.graph))
+    needed = {name: beside.sources(watch) for name, watch in detecting.watches.items()}
+    return needed, Meeting(numbered, detecting, seeing).blind
 
 
 def _needed(deployment: Deployment, policy: Policy) -> Iterator[set[TagSet]]:

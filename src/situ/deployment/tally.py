@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from situ.deployment.detecting import Detecting
+from situ.deployment.happening import Published
 from situ.deployment.progress import Progress
 from situ.situation.enrichment.enrich import Enriched, Observed
 from situ.situation.meaning.lifecycle import Stage, Transition
@@ -37,6 +38,10 @@ class Tally:
     """Observations of identities that no pull source knows, by push source."""
     failures: dict[str, Odd] = field(default_factory=dict)
     """Tests that failed on values, by their text."""
+    merged: dict[str, int] = field(default_factory=dict)
+    """Stamps of what situations come from that were too many and became fewer, by policy."""
+    released: dict[str, int] = field(default_factory=dict)
+    """Events that an administrator let go, by policy."""
 
     def take_told(self, told: Iterable[Transition]) -> None:
         for each in told:
@@ -44,6 +49,13 @@ class Tally:
                 _count(self.detections, each.situation.policy)
             if each.stage is Stage.OPENED:
                 _count(self.opened, each.situation.policy)
+
+    def take_published(self, published: Iterable[Published]) -> None:
+        for each in published:
+            if each.merged:
+                _count(self.merged, each.policy, each.merged)
+            if each.released:
+                _count(self.released, each.policy, len(each.released))
 
     def take_late(self, late: Mapping[int, Iterable[str]]) -> None:
         """Positions of events, each with the policies that it came too late for."""
@@ -71,6 +83,8 @@ class Tally:
             (self.detections, other.detections),
             (self.late, other.late),
             (self.events, other.events),
+            (self.merged, other.merged),
+            (self.released, other.released),
         )
         for mine, others in pairs:
             for name, number in others.items():

@@ -31,6 +31,7 @@ from situ.edge.stamp import stamp
 from situ.errors import SituError
 from situ.event.lines import encode_rows, stamped_lines
 from situ.event.message import EventKey, Message, message_id
+from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
@@ -187,7 +188,9 @@ class EdgeEngine:
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
+        body, parts = without_parts(body) if own else (body, ())
         rows = decode(body, key, received, plan)
+        put_parts(rows, parts, key.seq)
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         worded = interpret(rows, plan)

@@ -16,6 +16,8 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.log_time import looked_back
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
+from situ.deployment.reading import Reading
+from situ.edge.epochs import learn_stored
 from situ.event.instants import instant_at
 from situ.event.message import Stored
 from situ.situation.meaning.detection import Instances
@@ -37,7 +39,7 @@ async def fill(
         detecting = plan.detecting.only(names)
         begin = await bus.find(stream, instant_at(since))
         first = await bus.find(stream, instant_at(max(since - looked_back(detecting), 0)))
-        filling = Filling(detecting, instances, begin, since)
+        filling = Filling(detecting, instances, begin, since, reading=Reading.of(detecting, plan.seeing))
         some: list[Stored] = []
         if first <= until:
             async with aclosing(bus.read(stream, first, until)) as messages:
@@ -45,8 +47,10 @@ async def fill(
                     if is_taken(message.seq):
                         some.append(in_terms_of_now(message, plan.interpretation))
                     if len(some) >= _SOME:
+                        await learn_stored(bus, plan, some)
                         await asyncio.to_thread(filling.take, some)
                         some = []
+        await learn_stored(bus, plan, some)
         await asyncio.to_thread(filling.take, some)
         found.append(await asyncio.to_thread(filling.filled))
     return found

@@ -122,11 +122,11 @@ def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, P
     watches = detecting.watches if detecting is not None else {}
     found: dict[str, PolicyFigures] = {}
     for name in sorted({*deployment.policies, *deployment.stopped}):
-        kept = progress.policies.get(name)
+        kept, watch = progress.policies.get(name), watches.get(name)
         figures = PolicyFigures(
             state=SUSPENDED if name in deployment.suspended else RUNNING,
             settled=settled.get(name),
-            waits_for=waits_for(progress.seen, watches[name].patience, now) if name in watches else None,
+            waits_for=waits_for(progress.heard_by(watch), watch.patience, now) if watch is not None else None,
             open=len(kept.open) if kept is not None else 0,
             opened=tally.opened.get(name, 0),
             detections=tally.detections.get(name, 0),

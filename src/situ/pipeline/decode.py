@@ -21,6 +21,7 @@ from situ.event.message import (
     position,
     split_lines,
 )
+from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.carry import Highest
 from situ.subscription import stamp
@@ -52,7 +53,10 @@ def decode(
 
 def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Former, bare: bool) -> list[Row | Bad]:
     if OWN in message.headers:
-        return _own(now.decode(message.body, origin, bare=bare))
+        body, parts = without_parts(message.body)
+        rows = _own(now.decode(body, origin, bare=bare))
+        put_parts(rows, parts, origin.seq)
+        return rows
     then = None if now.knows(origin.context) else former(int(message.headers.get(DEPLOYMENT, "0")))
     if then is None or not then.knows(origin.context):
         return now.decode(message.body, origin, bare=bare)

@@ -7,9 +7,10 @@ which are published as events of the policies; then progress is written down, an
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -32,7 +33,7 @@ from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.tally import Tally
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_row
+from situ.event.lines import decode_line, encode_row, stamped_line
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -60,8 +61,10 @@ from situ.pipeline.plans import load_plan
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
+from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.lifecycle import Transition
 
+_audit = logging.getLogger("situ.audit")
 QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")
 """What a batch does, in this order."""
@@ -224,13 +227,13 @@ class SparkDetection:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
         found, noticed = _sorted_out(frame.mapInArrow(detecting_in(share), SCHEMA).collect())
         progress = progress.heard(*(each.seen for each in noticed))
-        detections = {name: detections_in(name, found) for name in plan.detecting.watches}
+        detections = self._counted({name: detections_in(name, found) for name in plan.detecting.watches}, plan)
         progress, transitions = progress.decided(plan.detecting, detections, watermarks)
         told += transitions
         self._on_step("publish")
-        progress = self._tell(told, noticed, progress, plan, former, end, begun.past)
-        self._on_step("progress")
         tally = Tally()
+        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally)
+        self._on_step("progress")
         for each in noticed:
             tally.add(each.tally)
         tally.take_told(told)
@@ -282,7 +285,16 @@ class SparkDetection:
         if not pasts:
             return Begun(progress=progress)
         filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
-        return begin_with(progress, plan.detecting, plan.deployment.starts, filled)
+        blind = plan.meeting.blind if plan.meeting is not None else ()
+        return begin_with(progress, plan.detecting, plan.deployment.starts, filled, blind)
+
+    def _counted(self, found: Mapping[str, Sequence[Detection]], plan: Plan) -> Mapping[str, Sequence[Detection]]:
+        """Where there are scopes: the detections all of whose causes their policies may see as of now."""
+        if plan.meeting is None or not any(found.values()):
+            return found
+        positions = {each for some in found.values() for detection in some for each in detection.positions if each}
+        bus, names = shared_bus(self._address), Names(self._address.zone)
+        return plan.meeting.counted(found, _events_at(bus, names, sorted(positions), plan))
 
     @staticmethod
     def _lags(progress: Progress, detecting: Detecting, end: Offset) -> bool:
@@ -300,17 +312,25 @@ class SparkDetection:
         plan: Plan,
         former: Detecting | None,
         end: Offset,
-        past: Collection[str] = (),
+        begun: Begun,
+        tally: Tally,
     ) -> Progress:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
-        rows = _events_at(bus, names, sorted({*positions_of(told), *late}), plan)
+        known = begun.known if plan.meeting is not None else ()
+        rows = _events_at(bus, names, sorted({*positions_of([*told, *known]), *late}), plan)
         instances = known_instances(plan, self._address, end.tables)
-        progress, published = messages_of(told, plan.detecting, former, progress, rows, instances, past)
+        progress, published = messages_of(
+            told, plan.detecting, former, progress, rows, instances, begun.past, plan.meeting, known
+        )
+        tally.take_published(published)
+        for each in published:
+            if each.released:
+                _audit.info("released: %s of %s, %s", len(each.released), each.policy, ", ".join(each.released))
         stores = [bus.store(raw_message(names, each, end.clock)) for each in published]
         for pos, policies in late.items():
             if (row := rows.get(pos)) is not None:
-                stores.append(bus.store(pack_late(names, row, encode_row(row), policies)))
+                stores.append(bus.store(pack_late(names, row, stamped_line(row, encode_row(row)), policies)))
         for store in stores:
             store.result()
         return progress

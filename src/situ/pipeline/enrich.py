@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.hiding import NOTHING_HIDDEN, Hidden
 from situ.deployment.plan import Plan
 from situ.deployment.tally import Tally
 from situ.event.message import Stored, position
@@ -65,10 +66,14 @@ def enrich(
     worked.knowledge.take(instances)
     noticed = Noticed()
     for some in _portions(messages):
-        bodies = [in_terms_of_now(each, plan.interpretation).body for each in some]
-        read = detecting.observing.messages(bodies, (position(each.seq, 0) for each in some))
-        noticed.seen = merged(noticed.seen, read.seen)
-        yield for_buckets(read.observed, detecting, worked.knowledge, reached, buckets, noticed)
+        now = [in_terms_of_now(each, plan.interpretation) for each in some]
+        read = detecting.observing.messages([each.body for each in now], (position(each.seq, 0) for each in some))
+        seen, hidden = read.seen, NOTHING_HIDDEN
+        if plan.reading is not None:
+            shown = plan.reading.messages(now)
+            seen, hidden = shown.seen, shown.hidden
+        noticed.seen = merged(noticed.seen, seen)
+        yield for_buckets(read.observed, detecting, worked.knowledge, reached, buckets, noticed, hidden)
     yield for_driver(noticed)
 
 
@@ -79,15 +84,16 @@ def for_buckets(
     reached: Mapping[str, int],
     buckets: int,
     noticed: Noticed,
+    hidden: Hidden = NOTHING_HIDDEN,
 ) -> pa.RecordBatch:
-    """What each bucket gets of these observations."""
-    late = detecting.late(observed, reached)
+    """What each bucket gets of these observations; policies get nothing of events that are ``hidden`` from them."""
+    late = detecting.late(observed, reached, hidden)
     noticed.late.update(late)
     enriched = detecting.enrichment.run(observed, knowledge)
     noticed.tally.take_observed(observed)
     noticed.tally.take_late(late)
     noticed.tally.take_enriched(enriched)
-    parts = detecting.parts(enriched.rows, buckets)
+    parts = detecting.parts(enriched.rows, buckets, hidden)
     return _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
 
 

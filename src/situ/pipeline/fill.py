@@ -23,6 +23,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.log_time import looked_back
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
+from situ.deployment.reading import Reading
 from situ.event.instants import instant_at
 from situ.pipeline.detect import row_of, stream_of
 from situ.pipeline.detect_source import SCHEMA
@@ -97,7 +98,8 @@ def fill_bucket(
     found, states = list[Found](), dict[str, bytes]()
     for past in pasts:
         detecting = plan.detecting.only(past.policies)
-        filling = Filling(detecting, instances, past.begin, past.since, bucket=bucket, buckets=buckets)
+        reading = Reading.of(detecting, plan.seeing)
+        filling = Filling(detecting, instances, past.begin, past.since, bucket=bucket, buckets=buckets, reading=reading)
         if past.first <= past.last:
             messages = bus.read(log, past.first, past.last)
             filling.take(in_terms_of_now(message, plan.interpretation) for message in messages)

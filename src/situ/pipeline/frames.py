@@ -39,10 +39,12 @@ _ENVELOPE = [
     ("ext", pa.string()),
     ("data", pa.binary()),
 ]
+# Stamps of what a situation comes from, which its policy brings along.
+_PARTS = ("parts", pa.string())
 # Of what is no event, `data` is what was sent, as it was sent.
 _FAULT = [("stage", pa.string()), ("errors", pa.string()), ("size", pa.int64())]
 
-ROWS = pa.schema([*_KEY, *_ENVELOPE, *_FAULT])
+ROWS = pa.schema([*_KEY, *_ENVELOPE, _PARTS, *_FAULT])
 EVENTS = pa.schema([*_KEY, ("event", pa.string())])
 COUNTS = pa.schema([("counts", pa.binary())])
 LOG = pa.schema([("pos", pa.int64()), ("line", pa.binary())])
@@ -68,7 +70,8 @@ def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.Recor
             columns = (list(map(attrgetter(name), chunk)) for name, _ in fields)
             faults = [pa.nulls(len(chunk), type_) for _, type_ in _FAULT]
         arrays = [pa.array(column, type_) for column, (_, type_) in zip(columns, fields, strict=True)]
-        yield pa.RecordBatch.from_arrays([*arrays, *faults], schema=ROWS)
+        parts = pa.array([row.parts or None if type(row) is Row else None for row in chunk], pa.string())
+        yield pa.RecordBatch.from_arrays([*arrays, parts, *faults], schema=ROWS)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | Bad]]:
@@ -128,12 +131,26 @@ def _fault(row: Row | Bad, name: str) -> Any:
 def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | Bad]:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in _ROW_FIELDS]
+        if batch.column("parts").null_count < batch.num_rows:
+            yield from _with_parts(_each_row([_without_parts(batch)]), batch.column("parts").to_pylist())
+            continue
         if batch.column("errors").null_count == batch.num_rows:
             yield from map(Row, *columns)
             continue
         faults = zip(*(batch.column(name).to_pylist() for name, _ in _FAULT), strict=True)
         for fields, (stage, errors, size) in zip(zip(*columns, strict=True), faults, strict=True):
             yield Row(*fields) if errors is None else _bad(fields, stage, errors, size)
+
+
+def _without_parts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(batch.schema.get_field_index("parts"), "parts", pa.nulls(batch.num_rows, pa.string()))
+
+
+def _with_parts(rows: Iterable[Row | Bad], parts: Iterable[str | None]) -> Iterator[Row | Bad]:
+    for row, each in zip(rows, parts, strict=True):
+        if isinstance(row, Row) and each:
+            row.parts = each
+        yield row
 
 
 def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> Bad:

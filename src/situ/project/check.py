@@ -13,7 +13,8 @@ from pathlib import Path
 
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation, check_executed
-from situ.deployment.tagging import check_seen, check_tagged
+from situ.deployment.releasing import check_releases
+from situ.deployment.tagging import check_seen, check_source, check_tagged
 from situ.documents import Document
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
@@ -35,6 +36,7 @@ from situ.situation.policies.plan import plan_policy
 from situ.sources import load_pushes, load_sources
 from situ.subscription import Advertisement, Subscription
 from situ.subscription.load import load_clients
+from situ.tags import NO_TAGS
 from situ.types.load import load_types
 from situ.visibility.filters import Filters
 from situ.visibility.load_scopes import load_scopes
@@ -117,7 +119,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         folder.of("scopes"),
         Filters(types, limits),
         problems,
-        clients={*clients.clients, *policies},
+        clients={*clients.clients, *policies, *(each.name for each in sources.values() if each.scopes != NO_TAGS)},
         functions=functions.defined,
         faults=faults,
     )
@@ -127,6 +129,8 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     )
     for each in tagged:
         problems.extend(check_tagged(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
+    for source in sources.values():
+        problems.extend(check_source(scopes, source, zone=settings.zone))
     deployment = replace(
         schema,
         policies=policies,
@@ -135,6 +139,8 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,
     )
+    if not problems.errors:
+        problems.extend(check_releases(deployment))
     if not problems.errors:
         problems.extend(check_seen(deployment))
     return deployment

@@ -61,6 +61,7 @@ _SOURCE_NAME = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 _RELATIONSHIP = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _CONTEXT_ID = r"^[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*$"
 _CLIENT_NAME = r"^[A-Za-z0-9-]{1,64}$"
+_MEMBER_NAME = r"^[A-Za-z0-9_-]{1,64}$"
 
 
 def schemas() -> Mapping[str, dict[str, Any]]:
@@ -220,6 +221,7 @@ def _sources() -> dict[str, Any]:
             "description": "attributes of the concept with their columns, where these have other names",
             "additionalProperties": _TEXT,
         },
+        "scopes": _tags("the scopes of its rows"),
     }
     source = _object({key: fields[key] for key in SOURCE_KEYS}, ("columns",))
     one_place = {"oneOf": [{"required": [place]} for place in PLACES]}
@@ -396,7 +398,7 @@ def _scopes() -> dict[str, Any]:
     )
     sections = {
         "dimensions": _named(_CLIENT_NAME, dimension, "ways of dividing the world, by name"),
-        "clients": _named(_CLIENT_NAME, memberships, "the scopes they are directly in"),
+        "clients": _named(_MEMBER_NAME, memberships, "the scopes that clients and sources are directly in"),
         "policies": _named(_CLIENT_NAME, policy, "the tags that policies read and publish with"),
         "grants": {"type": ["array", "null"], "items": grant, "description": "who may do what"},
         "releases": {"type": ["array", "null"], "items": release, "description": "situations that may be seen further"},

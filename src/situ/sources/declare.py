@@ -29,13 +29,14 @@ from situ.quantities import parse_duration
 from situ.sources.model import Kind, Source, may_be_as_of, may_be_identity, may_be_key
 from situ.sources.paths import BadPath, cell_path, row_path
 from situ.sources.statement import read_statement
+from situ.tags import NO_TAGS, read_tags
 from situ.types.declare import declare_attribute
 from situ.types.lookup import Lookup
 from situ.types.model import Attribute, Struct
 from situ.types.table import Types
 
 KINDS = tuple(kind.value for kind in Kind)
-SOURCE_KEYS = (*KINDS, "url", "rows", "columns", "key", "as_of", "max_age", "concept", "attributes")
+SOURCE_KEYS = (*KINDS, "url", "rows", "columns", "key", "as_of", "max_age", "concept", "attributes", "scopes")
 _ONLY = {"url": Kind.SQL, "rows": Kind.XML}
 """Keys that go with one kind of place and belong to it."""
 
@@ -78,6 +79,8 @@ class Declaring:
         max_age = self._duration(fields, "max_age") or timedelta(0)
         concept = self._concept(key, fields, columns, found, as_of)
         attributes = tuple(self._attributes(fields, columns))
+        said = fields.node("scopes")
+        tagged = read_tags(self._read, said) if said is not None else None
         if kind is None or place is None or len(self._read.problems.errors) > before:
             return None
         return Source(
@@ -93,7 +96,9 @@ class Declaring:
             paths=tuple(sorted(columns.paths.items())),
             concept=concept,
             attributes=attributes,
+            scopes=tagged.tags if tagged is not None else NO_TAGS,
             location=key.location,
+            tagged=tagged,
         )
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────

@@ -73,7 +73,8 @@ def sources_from_json(value: Any, types: Types) -> Mapping[str, Source]:
     problems = Problems()
     sources = load_sources([parse_json(json.dumps({"pull": value}), "sources")], types, problems)
     # Places in what was written here are no places in any file.
-    return MappingProxyType({name: replace(each, location=None) for name, each in _right(sources, problems).items()})
+    right = _right(sources, problems)
+    return MappingProxyType({name: replace(each, location=None, tagged=None) for name, each in right.items()})
 
 
 def pushes_from_json(value: Any, types: Types) -> Mapping[str, Push]:

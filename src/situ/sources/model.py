@@ -14,6 +14,7 @@ from typing import Any
 
 from situ.errors import Location
 from situ.quantities import format_duration
+from situ.tags import NO_TAGS, TagSet, WrittenTags
 from situ.types.encode import encode
 from situ.types.model import DATE, INT, LONG, STRING, TIMESTAMP, Attribute, ListOf, Struct, Type, plain
 from situ.types.syntax import format_attribute, format_type
@@ -38,7 +39,8 @@ class Source:
 
     Of an XML file ``rows`` is the path of its rows, and ``paths`` are those of columns that are not called like an
     attribute or element of the row. With a ``concept`` each row tells of the instance whose identity is its key;
-    ``attributes`` are the names of attributes with their columns, where the two have different names.
+    ``attributes`` are the names of attributes with their columns, where the two have different names. ``scopes`` are
+    the tags of its rows, as an advertisement has tags for its events.
     """
 
     name: str
@@ -53,7 +55,10 @@ class Source:
     paths: tuple[tuple[str, str], ...] = ()
     concept: str = ""
     attributes: tuple[tuple[str, str], ...] = ()
+    scopes: TagSet = NO_TAGS
     location: Location | None = field(default=None, compare=False)
+    tagged: WrittenTags | None = field(default=None, compare=False, repr=False)
+    """The tags with their places, where a file says them."""
 
     @property
     def columns(self) -> tuple[Attribute, ...]:
@@ -81,6 +86,8 @@ class Source:
             result["concept"] = self.concept
         if self.attributes:
             result["attributes"] = dict(self.attributes)
+        if self.scopes != NO_TAGS:
+            result["scopes"] = self.scopes.as_json()
         return result
 
 

@@ -151,6 +151,7 @@ class Release:
     keep: tuple[str, ...] = ()
     by: str
     place: Location | None = _place()
+    keep_places: Mapping[str, Location] = field(default_factory=_nothing, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

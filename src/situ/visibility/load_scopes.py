@@ -40,11 +40,14 @@ GRANT_KEYS = ("to", "dimension", "may")
 RELEASE_KEYS = ("policy", "dimensions", "by")
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+MEMBER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Sources may have `_` in their names, and be members like clients."""
 ZONE = re.compile(r"[a-z0-9-]{1,32}")
 
 T = TypeVar("T")
 
 _NAMES = "Use letters, digits and `-`, at most 64."
+_MEMBERS = "Use letters, digits, `-` and, for sources, `_`, at most 64."
 _ZONES = "Use small letters, digits and `-`, at most 32."
 
 
@@ -154,7 +157,7 @@ class _Loading:
     # ── clients, policies, grants, releases ──
 
     def _client(self, key: Scalar, node: Node) -> Mapping[str, tuple[str, ...]]:
-        self._name(key, "a client")
+        self._name(key, "a client", MEMBER, _MEMBERS)
         mapping = None if is_nothing(node) else self.read.mapping(node)
         if mapping is None:
             return {}
@@ -197,7 +200,7 @@ class _Loading:
         scopes = self._names(fields, "scopes", ("grant", str(number)), "The scope")
         if to is None or dimension is None or not may:
             return None
-        if not self._name(to, "a principal"):
+        if not self._name(to, "a principal", MEMBER, _MEMBERS):
             return None
         self.places["grant", str(number), "dimension"] = dimension.location
         return Grant(
@@ -218,7 +221,14 @@ class _Loading:
         if policy is None or by is None:
             return None
         self.places["release", str(number), "by"] = by.location
-        return Release(policy=policy.text, dimensions=dimensions, keep=keep, by=by.text, place=node.location)
+        return Release(
+            policy=policy.text,
+            dimensions=dimensions,
+            keep=keep,
+            by=by.text,
+            place=node.location,
+            keep_places={name: self.places["keep", str(number), name] for name in keep},
+        )
 
     # ── names ──
 

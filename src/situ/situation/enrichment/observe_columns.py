@@ -83,6 +83,16 @@ class Observing:
         """The types of events that are listened to."""
         return frozenset().union(*(group.types for group in self._groups))
 
+    def seen(self, times: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, Seen]:
+        """How far push sources are by these events alone: by type, when each was and when it was received."""
+        found: dict[str, Seen] = {}
+        for group in self._groups:
+            some = [each for type in group.types for each in times.get(type, ())]
+            latest = seen_of(np.array([each for each, _ in some]), np.array([each for _, each in some]))
+            if latest is not None:
+                found |= {told.push.name: latest for told in group.told}
+        return found
+
     def messages(self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0)) -> Observations:
         """What these messages of the root log say; ``firsts`` are the positions of their first events, if known."""
         lost = _Lost()

@@ -48,6 +48,8 @@ class Situation:
     """Of the last detection."""
     positions: tuple[int, ...] = ()
     """Where these are in the root log, if that is known."""
+    parts: str = ""
+    """Where there are scopes: the stamps of what all of its detections so far come from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,7 @@ def open_as_json(state: Open) -> dict[str, Any]:
             "detections": each.detections,
             "causes": [list(cause) for cause in each.causes],
             "positions": list(each.positions),
+            **({"parts": each.parts} if each.parts else {}),
         }
         for _, each in sorted(state.items())
     ]
@@ -175,6 +178,7 @@ def open_from_json(stored: Mapping[str, Any]) -> dict[Bindings, Situation]:
             detections=each["detections"],
             causes=tuple(Cause(*cause) for cause in each["causes"]),
             positions=tuple(each["positions"]),
+            parts=each.get("parts", ""),
         )
         for each in stored["open"]
     ]

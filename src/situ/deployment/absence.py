@@ -1,0 +1,97 @@
+"""What counts for that which policies use beside events: rows of tables, and that something did not happen.
+
+A row was stamped by nobody: it has the tags of its source and passes no filter. Of what did not happen there is no
+event to test either: every tag set counts under which the policy could have seen one, without a bit, so that only those
+see it to whom such events are always visible. An event of another policy does not come because what that one reads did
+not come: then that counts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from situ.deployment.detecting import Detecting, Watch
+from situ.deployment.parts import Part
+from situ.deployment.releasing import Releases
+from situ.deployment.seeing import Seeing
+from situ.deployment.snapshot import Deployment
+from situ.situation.domain.concepts import containers_of
+from situ.situation.policies.leaves import leaves_of, parts
+from situ.situation.policies.policy import Policy, Relation
+from situ.subscription.model import ROOT
+from situ.tags import TagSet
+from situ.types.model import supertypes
+
+
+class Beside:
+    """What the policies of one version use beside events."""
+
+    def __init__(self, deployment: Deployment, detecting: Detecting, seeing: Seeing, releases: Releases) -> None:
+        self._deployment, self._detecting, self._seeing = deployment, detecting, seeing
+        self._releases = releases
+
+    def sources(self, watch: Watch) -> set[str]:
+        """The tables that may say something of instances that the policy is about."""
+        ontology, cover = self._detecting.ontology, self._detecting.tables.cover.sources
+        found: set[str] = set()
+        for alias in watch.policy.aliases:
+            members = ontology.concepts[alias.concept].members or (alias.concept,)
+            for concept in {each for member in members for each in self._around(member)}:
+                found.update(cover.get(concept, ()))
+        return found
+
+    def _around(self, concept: str) -> Iterator[str]:
+        yield concept
+        for container in containers_of(concept, self._detecting.ontology.containers):
+            yield from self._detecting.ontology.concepts[container].members or (container,)
+
+    def of_sources(self, watch: Watch) -> frozenset[Part]:
+        """The stamps of their rows."""
+        return frozenset(map(self.row_of, self.sources(watch)))
+
+    def row_of(self, source: str) -> Part:
+        """The stamp of the rows of a table."""
+        return self._part(self._deployment.sources[source].scopes)
+
+    def of_absence(self, watch: Watch) -> frozenset[Part]:
+        """What counts because the policy asks for something that is not."""
+        negated = [
+            each.relation
+            for clause in watch.policy.clauses
+            for literal in clause
+            for each in parts(literal)
+            if each.negated
+        ]
+        return frozenset(self._absent(watch, negated, ()))
+
+    def _absent(self, watch: Watch, relations: Iterable[Relation], above: Collection[str]) -> Iterator[Part]:
+        assert watch.reads is not None
+        types = {type for each in relations for type in self._types(watch.policy, each)}
+        for ad in self._deployment.advertisements.values():
+            # In the terms of another context it may be of any type of root.
+            of_root = self._deployment.clients[ad.client].context == ROOT
+            if (not of_root or ad.type in types) and self._seeing.could_see(ad.scopes, watch.reads):
+                yield self._part(ad.scopes)
+        for name, other in self._detecting.watches.items():
+            publishes = self._seeing.graph.tags_of(name).publishes
+            if name in above or types.isdisjoint(other.publishes) or not self._seeing.could_see(publishes, watch.reads):
+                continue
+            yield self._part(publishes)
+            read = [each.relation for clause in other.policy.clauses for it in clause for each in parts(it)]
+            inner = {*self._absent(other, read, (*above, name)), *self.of_sources(other)}
+            yield from self._releases.let_go(name, inner)
+
+    def _types(self, policy: Policy, relation: Relation) -> Iterator[str]:
+        """The types under which events may be advertised that the relation is about: also those above, which may be."""
+        ontology = self._detecting.ontology
+        for leaf in leaves_of(policy, relation):
+            members = ontology.concepts[leaf.concept].members or (leaf.concept,)
+            for push in self._detecting.push.values():
+                declared = self._deployment.types.event(push.event)
+                if push.attribute == leaf.attribute and push.concept in members and declared is not None:
+                    yield from map(str, supertypes(declared))
+                    yield push.event
+                    yield from map(str, self._deployment.types.subtypes(declared))
+
+    def _part(self, tags: TagSet) -> Part:
+        return Part(self._seeing.numbers.of(tags), self._seeing.epoch, 0)

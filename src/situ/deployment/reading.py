@@ -1,0 +1,134 @@
+"""What policies see: of the events of the log those that are visible to what they read as, in both epochs.
+
+What is not visible to a policy is left out before it remembers anything of it, does not tell it how far its sources
+are, and is not late for it. All that is worked out once for policies that read alike, and only of types that policies
+listen to. The same for all engines; without scopes there is nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from situ.deployment.detecting import Detecting, heard_as
+from situ.deployment.hiding import Hidden
+from situ.deployment.seeing import Seeing
+from situ.event.instants import microseconds, read_instant
+from situ.event.lines import decode_line
+from situ.event.message import Stored, position, split_lines
+from situ.event.row import Row
+from situ.situation.meaning.watermark import Seen
+from situ.subscription.sight import Look
+from situ.tags import TagSet
+from situ.types.scalars import read_timestamp
+
+_MOST_REMEMBERED = 100_000
+
+
+class _Line(msgspec.Struct, gc=False):
+    """What of a line of the log is enough to decide, as long as its epoch is the one in force."""
+
+    type: str
+    time: str
+    siturecv: str = ""
+    situtags: int = 0
+    situepoch: int = 0
+    situbits: str = ""
+    situparts: str = ""
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    pos: int
+    type: str
+    time: int
+    received: int
+    look: Look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Of some events: what is hidden from whom, and how far push sources are by what is not."""
+
+    hidden: Hidden
+    seen: dict[str, Seen]
+
+
+class Reading:
+    """The policies of one version, and what they read as."""
+
+    def __init__(self, detecting: Detecting, seeing: Seeing) -> None:
+        self._observing, self._seeing = detecting.observing, seeing
+        self._listened = detecting.observing.types
+        self._reads = sorted(
+            {watch.reads for watch in detecting.watches.values() if watch.reads is not None},
+            key=lambda tags: (tags.named, tags.rest),
+        )
+        self._known: dict[tuple[Look, TagSet], bool] = {}
+
+    @classmethod
+    def of(cls, detecting: Detecting, seeing: Seeing | None) -> Reading | None:
+        """None: there are no scopes, and policies see everything."""
+        return cls(detecting, seeing) if seeing is not None else None
+
+    def rows(self, rows: Iterable[Row]) -> Shown:
+        """What policies see of these events."""
+        look = self._seeing.look
+        return self._shown(
+            [_Event(row.pos, row.type, row.time, row.recv, look(row)) for row in rows if row.type in self._listened]
+        )
+
+    def messages(self, messages: Iterable[Stored]) -> Shown:
+        """What they see of these messages of the log, in the terms of now."""
+        return self._shown([event for message in messages for event in self._events(message)])
+
+    def _events(self, message: Stored) -> Iterator[_Event]:
+        for place, line in enumerate(split_lines(message.body)):
+            try:
+                read = _decode(line)
+            except msgspec.DecodeError:
+                continue  # nobody else can read it
+            if read.type not in self._listened:
+                continue
+            pos = position(message.seq, place)
+            if read.situepoch == self._seeing.epoch:
+                bits = int(read.situbits, 16) if read.situbits else 0
+                look: Look = (read.situtags, read.situepoch, bits, bits, read.situparts)
+            else:
+                look = self._seeing.look(decode_line(line, pos=pos))
+            yield _Event(pos, read.type, _instant(read.time), _instant(read.siturecv or read.time), look)
+
+    def _shown(self, events: list[_Event]) -> Shown:
+        hidden: dict[TagSet, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
+        seen: dict[str, Seen] = {}
+        for reads in self._reads:
+            positions: list[int] = []
+            times: dict[str, list[tuple[int, int]]] = {}
+            for event in events:
+                if self._sees(event.look, reads):
+                    times.setdefault(event.type, []).append((event.time, event.received))
+                else:
+                    positions.append(event.pos)
+            if positions:
+                hidden[reads] = np.array(positions, np.int64)
+            seen |= {heard_as(push, reads): latest for push, latest in self._observing.seen(times).items()}
+        return Shown(hidden=hidden, seen=seen)
+
+    def _sees(self, look: Look, reads: TagSet) -> bool:
+        found = self._known.get((look, reads))
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[look, reads] = self._seeing.sees(look, reads)
+        return found
+
+
+def _instant(text: str) -> int:
+    found = read_instant(text)
+    return microseconds(read_timestamp(text)) if found is None else found
