@@ -6,6 +6,9 @@ reads what lies between the two marks again from the stream itself, in order, be
 is done after a lost connection, and when a message was handed to somebody who never got it.
 
 A consumer is never deleted to set it back: ``OUT`` keeps messages only for consumers that exist.
+
+Among scopes a message is decided once more when it is handed over, by the router. A reader that gets one which was not,
+or finds that its consumer is guarded, turns to the router and reads from its mark on.
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ from situ.bus.link import Link, Listening
 from situ.bus.names import MIXED, Names
 from situ.bus.reading import failure
 from situ.bus.streams import nanoseconds
-from situ.bus.taking import FromRouter, FromServer, Taking, subjects_of
+from situ.bus.taking import GUARDED, FromRouter, FromServer, Taking, is_guarded, subjects_of
 from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.errors import SituError
-from situ.event.message import Stored
+from situ.event.message import DECIDED, HANDED, Stored
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0
@@ -37,7 +40,11 @@ _PAUSE = 0.1
 _AWAY = (BUS_UNREACHABLE.code, NO_ANSWER.code)
 
 
-def configuration(name: str, subjects: Sequence[str]) -> dict[str, Any]:
+class _Undecided(Exception):
+    """A message came past the router that had to be decided there."""
+
+
+def configuration(name: str, subjects: Sequence[str], *, guarded: bool = False) -> dict[str, Any]:
     return {
         "name": name,
         "durable_name": name,
@@ -47,6 +54,7 @@ def configuration(name: str, subjects: Sequence[str]) -> dict[str, Any]:
         "max_deliver": -1,
         "max_ack_pending": -1,  # readers bound what is under way themselves
         "filter_subjects": list(subjects),
+        **({"metadata": {GUARDED: "yes"}} if guarded else {}),
     }
 
 
@@ -58,10 +66,10 @@ class Consumers:
         self._names = names
         self._stream = names.out_stream
 
-    async def ensure(self, name: str, groups: Sequence[str]) -> None:
+    async def ensure(self, name: str, groups: Sequence[str], *, guarded: bool = False) -> None:
         # Without a filter it would get everything: who has no groups waits for a group that there is not.
         subjects = sorted({self._names.out(group) for group in groups or (MIXED,)})
-        request = {"stream_name": self._stream, "action": "", "config": configuration(name, subjects)}
+        request = {"stream_name": self._stream, "action": "", "config": configuration(name, subjects, guarded=guarded)}
         answer = await self._link.ask_server(f"CONSUMER.CREATE.{self._stream}.{name}", request)
         if "error" in answer:
             raise failure(answer["error"], "stream", self._stream)
@@ -89,6 +97,7 @@ class Consumers:
             acknowledged=info["ack_floor"]["stream_seq"],
             waiting=info["num_pending"],
             unacknowledged=info["num_ack_pending"],
+            guarded=is_guarded(info),
         )
 
     async def attach(self, name: str, pending: int) -> NatsConsumption:
@@ -145,6 +154,8 @@ class NatsConsumption:
                     yield message
                 async for message in self._new(down):
                     yield message
+            except _Undecided:
+                self._taking = self._taking.through_router()
             except SituError as error:
                 if error.code not in _AWAY:
                     raise
@@ -177,6 +188,8 @@ class NatsConsumption:
         """What the server has handed out, but this reader not got or not acknowledged, in order."""
         await self._repeat_acknowledgement()
         info = await self._taking.info()
+        if is_guarded(info):
+            self._taking = self._taking.through_router()
         floor, handed = info["ack_floor"], info["delivered"]
         if not self._attached:
             self._attached = True
@@ -185,6 +198,8 @@ class NatsConsumption:
             messages = self._taking.again(self._seen + 1, handed["stream_seq"], subjects_of(info))
             async with aclosing(messages) as found:
                 async for message in found:
+                    if DECIDED in message.headers:
+                        raise _Undecided
                     number = handed["consumer_seq"] if message.seq == handed["stream_seq"] else self._number + 1
                     if message.seq <= self._again:
                         message = replace(message, redelivered=True)
@@ -243,11 +258,14 @@ class NatsConsumption:
             if status == "409" and "deleted" in str(headers.get("Description", "")).lower():
                 raise SituError(NOT_ON_BUS(kind="consumer", name=self._name))
             return None
+        if DECIDED in headers:
+            raise _Undecided
         if oldest := next(iter(self._requests), None):  # the server serves requests one after the other
             self._requests[oldest] -= 1
             if not self._requests[oldest]:
                 del self._requests[oldest]
-        seq, handed, at = (int(token) for token in arrived.reply.split(".")[-4:-1])
+        acknowledged = headers.get(HANDED) or arrived.reply
+        seq, handed, at = (int(token) for token in acknowledged.split(".")[-4:-1])
         message = Stored(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
         if seq <= self._seen:
             return None

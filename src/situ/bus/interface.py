@@ -51,6 +51,8 @@ class ConsumerState:
     acknowledged: int
     waiting: int
     unacknowledged: int
+    guarded: bool = False
+    """Whether messages are decided once more when they are handed over."""
 
 
 Handler = Callable[[Message], Awaitable[Message | None]]
@@ -72,6 +74,17 @@ class Consumption(Protocol):
         """All up to this sequence are done with."""
 
     async def close(self) -> None: ...
+
+
+class Guard(Protocol):
+    """Decides what readers of guarded consumers get when it is handed to them."""
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to decide."""
+
+    async def decide(self, consumer: str, message: Stored) -> bytes | None:
+        """The body that the reader of this consumer gets; None: the message is not for him any more."""
 
 
 class Bus(Protocol):
@@ -106,8 +119,15 @@ class Bus(Protocol):
     async def purge(self, stream: str, before: int) -> None:
         """Remove all sequences below this one."""
 
-    async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
-        """A durable consumer of these groups of ``OUT`` exists; if it did not, it starts with what comes now."""
+    async def ensure_consumer(self, name: str, groups: Sequence[str], *, guarded: bool = False) -> None:
+        """A durable consumer of these groups of ``OUT`` exists; if it did not, it starts with what comes now.
+
+        If it is guarded, its readers get what the router of the zone makes of each message.
+        """
+
+    def guard(self, guard: Guard) -> None:
+        """Ask this one what readers of guarded consumers get, where this object itself hands messages over. What a
+        server hands over, readers ask their router for."""
 
     async def drop_consumer(self, name: str) -> None: ...
 

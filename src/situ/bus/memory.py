@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
-from situ.bus.interface import Ack, ConsumerState, Entry, Handler, StreamState
+from situ.bus.interface import Ack, ConsumerState, Entry, Guard, Handler, StreamState
 from situ.bus.memory_stream import MemoryConsumer, MemoryStream, fits
 from situ.bus.names import MIXED, Names
 from situ.bus.streams import configurations
@@ -44,6 +44,7 @@ class MemoryBus:
         self._refused: dict[str, SituError] = {}  # by lane
         self._numbers = iter(range(1, 2**62))
         self._changed: set[asyncio.Event] = set()
+        self._guard: Guard | None = None
 
     async def __aenter__(self) -> MemoryBus:
         return self
@@ -130,9 +131,12 @@ class MemoryBus:
 
     # ── durable consumers ──
 
-    async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
+    async def ensure_consumer(self, name: str, groups: Sequence[str], *, guarded: bool = False) -> None:
         subjects = {self.names.out(group) for group in groups or (MIXED,)}
-        self._stream(self.names.out_stream).ensure(name, groups, subjects)
+        self._stream(self.names.out_stream).ensure(name, groups, subjects, guarded=guarded)
+
+    def guard(self, guard: Guard) -> None:
+        self._guard = guard
 
     async def drop_consumer(self, name: str) -> None:
         self._stream(self.names.out_stream).drop(name)
@@ -147,6 +151,7 @@ class MemoryBus:
                 acknowledged=one.acknowledged,
                 waiting=sum(1 for _ in stream.between(one.handed + 1, stream.last, one.subjects)),
                 unacknowledged=sum(1 for _ in stream.between(one.acknowledged + 1, one.handed, one.subjects)),
+                guarded=one.guarded,
             )
             for one in sorted(stream.consumers.values(), key=lambda one: one.name)
         )
@@ -155,7 +160,7 @@ class MemoryBus:
         stream = self._stream(self.names.out_stream)
         if name not in stream.consumers:
             raise SituError(NOT_ON_BUS(kind="consumer", name=name))
-        return MemoryConsumption(stream, name, max(pending, 1), self._changed)
+        return MemoryConsumption(stream, name, max(pending, 1), self._changed, lambda: self._guard)
 
     # ── at once ──
 
@@ -271,8 +276,16 @@ class MemoryBus:
 class MemoryConsumption:
     """One reader at work; see :class:`situ.bus.interface.Consumption`."""
 
-    def __init__(self, stream: MemoryStream, name: str, pending: int, changed: set[asyncio.Event]) -> None:
+    def __init__(
+        self,
+        stream: MemoryStream,
+        name: str,
+        pending: int,
+        changed: set[asyncio.Event],
+        guard: Callable[[], Guard | None],
+    ) -> None:
         self._stream = stream
+        self._guard = guard
         self._name = name
         self._pending = pending
         self._wake = asyncio.Event()
@@ -296,6 +309,12 @@ class MemoryConsumption:
             seen = message.seq
             consumer.handed = max(consumer.handed, seen)
             self._unacknowledged.append(seen)
+            guard = self._guard() if consumer.guarded else None
+            if guard is not None:
+                body = await guard.decide(self._name, message)
+                if body is None:
+                    continue
+                message = replace(message, body=body, headers={})
             yield replace(message, redelivered=True) if seen <= again else message
 
     def _consumer(self) -> MemoryConsumer:

@@ -39,6 +39,7 @@ class MemoryConsumer:
     subjects: frozenset[str]
     acknowledged: int
     handed: int
+    guarded: bool = False
 
 
 @dataclass(slots=True)
@@ -119,11 +120,12 @@ class MemoryStream:
 
     # ── consumers ──
 
-    def ensure(self, name: str, groups: Sequence[str], subjects: Collection[str]) -> None:
+    def ensure(self, name: str, groups: Sequence[str], subjects: Collection[str], *, guarded: bool = False) -> None:
         consumer = self.consumers.get(name)
         if consumer is None:
             consumer = MemoryConsumer(name, (), frozenset(), self.last, self.last)
             self.consumers[name] = consumer
+        consumer.guarded = guarded
         consumer.groups, consumer.subjects = tuple(sorted(set(groups))), frozenset(subjects)
         self._release()
 

@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from situ.bus import reading
 from situ.bus.address import Address
 from situ.bus.consuming import Consumers, NatsConsumption
-from situ.bus.interface import Ack, ConsumerState, Entry, Handler, StreamState
+from situ.bus.interface import Ack, ConsumerState, Entry, Guard, Handler, StreamState
 from situ.bus.keys import Keys
 from situ.bus.link import Link, Listening
 from situ.bus.names import Names
@@ -132,8 +132,11 @@ class NatsBus:
 
     # ── durable consumers ──
 
-    async def ensure_consumer(self, name: str, groups: Sequence[str]) -> None:
-        await self._consumers.ensure(name, groups)
+    async def ensure_consumer(self, name: str, groups: Sequence[str], *, guarded: bool = False) -> None:
+        await self._consumers.ensure(name, groups, guarded=guarded)
+
+    def guard(self, guard: Guard) -> None:
+        """The server hands over."""
 
     async def drop_consumer(self, name: str) -> None:
         await self._consumers.drop(name)

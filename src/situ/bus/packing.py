@@ -13,6 +13,7 @@ from situ.event.message import (
     CLIENT,
     CONTEXT,
     COUNT,
+    DECIDED,
     GENERATION,
     ID,
     KEY,
@@ -65,10 +66,15 @@ def pack_late(names: Names, row: Row, line: bytes, policies: Sequence[str]) -> M
     return Message(subject=names.late(row.type), headers=headers, body=join_lines([line]))
 
 
-def pack_group(names: Names, group: str, first: Row, lines: Sequence[bytes]) -> Message:
-    """Events of one delivery group in the order of the log; what has no position in it is known by its key."""
+def pack_group(names: Names, group: str, first: Row, lines: Sequence[bytes], decided: str = "") -> Message:
+    """Events of one delivery group in the order of the log; what has no position in it is known by its key.
+
+    Among scopes, ``decided`` says by what it was decided that the group may see them, and the lines have stamps.
+    """
     count = len(lines)
     headers = {COUNT: str(count), ID: f"{group}+{first.pos or first.key}+{count}"}
+    if decided:
+        headers[DECIDED] = decided
     return Message(subject=names.out(group), headers=headers, body=join_lines(lines))
 
 

@@ -5,6 +5,8 @@ for stands in the body of a request, and the consumer in a part of a token, wher
 router, on the one subject that it may write to, and the router asks JetStream, naming the subject of the client's
 answers: what is asked for comes from the server to the client, and not through the router. The request names the
 subscription; whose it is stands in the subject, which the server has checked.
+
+Among scopes everybody asks his router, and gets from it what is left of each message (:mod:`situ.bus.handing`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any, Protocol
 import msgspec
 import nats.errors
 
-from situ.bus.interface import Bus
+from situ.bus.handing import Relays
+from situ.bus.interface import Bus, Guard
 from situ.bus.link import Link
 from situ.bus.names import Names, consumer_of, subscription_of
 from situ.bus.permissions import may_be_answered
@@ -30,6 +33,9 @@ from situ.subscription.model import NAME
 
 TAKE = "Take"
 """The header ``Situ-Message`` of such a request."""
+
+GUARDED = "situ-guarded"
+"""What the metadata of a consumer say if its messages have to be decided when they are handed over."""
 
 _MOST, _MOST_BYTES = 1024, 8 * 1024 * 1024
 _LONGEST = 30_000_000_000  # nanoseconds
@@ -52,6 +58,9 @@ class Taking(Protocol):
     async def acknowledge(self, seq: int, number: int) -> None: ...
 
     async def close(self) -> None: ...
+
+    def through_router(self) -> Taking:
+        """The same consumer, asked for at the router."""
 
 
 def acknowledgement(stream: str, consumer: str, seq: int, number: int) -> str:
@@ -88,6 +97,9 @@ class FromServer:
 
     async def close(self) -> None:
         """Nothing is held back."""
+
+    def through_router(self) -> Taking:
+        return FromRouter(self._link, self._stream, self._consumer)
 
 
 class FromRouter:
@@ -150,6 +162,9 @@ class FromRouter:
             await asyncio.gather(self._soon, return_exceptions=True)
         await self._acknowledge()
 
+    def through_router(self) -> Taking:
+        return self
+
     def _body(self, **fields: Any) -> bytes:
         return json.dumps({"name": self._name, **fields}).encode()
 
@@ -173,9 +188,12 @@ _TAKE: msgspec.json.Decoder[Take] = msgspec.json.Decoder(Take)
 class Desk:
     """The router's side: asks JetStream for a client, and for nothing but what is the client's own."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, guard: Guard) -> None:
         self._bus = bus
+        self._guard = guard
+        self._relays = Relays(bus, guard)
         self._stream = Names(bus.zone).out_stream
+        self._unguarded = 0.0
         self.refused = 0
         """Requests that are none, or for what is not the client's own."""
 
@@ -189,16 +207,35 @@ class Desk:
             self.refused += 1
             return
         consumer = consumer_of(f"{client}/{asked.name}")
-        if asked.do == "again":
-            to = await self._again(consumer, asked)
-        else:
-            to = self._request(consumer, asked)
-        if to is None or bool(reply) == (asked.do == "ack"):
+        if bool(reply) == (asked.do == "ack"):
             self.refused += 1
-            return
-        subject, body = to
+        elif asked.do == "again":
+            await self._again(consumer, asked, reply)
+        elif (to := self._request(consumer, asked)) is None:
+            self.refused += 1
+        else:
+            if asked.do == "next":
+                reply = await self._way(client, consumer, asked, reply)
+            await self._ask(*to, reply)
+
+    async def _ask(self, subject: str, body: Mapping[str, Any], reply: str) -> None:
         headers = {REPLY: reply} if reply else {}
         await self._bus.send(Message(subject=subject, body=json.dumps(body).encode() if body else b"", headers=headers))
+
+    async def _way(self, client: str, consumer: str, asked: Take, reply: str) -> str:
+        """The subject on which messages are to come: the reader's own, or one where they are decided first."""
+        if self._guard.active:
+            return await self._relays.between(client, consumer, reply)
+        self._unguarded = max(self._unguarded, _now() + asked.expires / 1e9)
+        return reply
+
+    async def guarded(self) -> None:
+        """Wait until nothing comes any more for requests that were passed on before there was anything to guard."""
+        while self._guard.active and (left := self._unguarded - _now()) > 0:
+            await asyncio.sleep(left)
+
+    async def close(self) -> None:
+        await self._relays.close()
 
     def _request(self, consumer: str, asked: Take) -> tuple[str, Mapping[str, Any]] | None:
         if asked.do == "info":
@@ -210,16 +247,27 @@ class Desk:
             return acknowledgement(self._stream, consumer, asked.seq, asked.number), {}
         return None
 
-    async def _again(self, consumer: str, asked: Take) -> tuple[str, Mapping[str, Any]] | None:
+    async def _again(self, consumer: str, asked: Take, reply: str) -> None:
         """Only of the consumer's own subjects, and only what it has not acknowledged."""
         answer = await self._bus.request(Message(subject=f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}"))
         info = json.loads(answer.body)
-        if "error" in info or not 1 <= asked.batch <= _MOST or asked.seq <= info["ack_floor"]["stream_seq"]:
-            return None
-        if asked.next_by_subj not in subjects_of(info):
-            return None
-        body = {"seq": asked.seq, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
-        return f"$JS.API.DIRECT.GET.{self._stream}", {**body, "max_bytes": min(asked.max_bytes, _MOST_BYTES)}
+        fits = "error" not in info and 1 <= asked.batch <= _MOST and asked.seq > info["ack_floor"]["stream_seq"]
+        if not fits or asked.next_by_subj not in subjects_of(info):
+            self.refused += 1
+        elif self._guard.active:
+            # What was not handed out yet is got by asking for the next: there it is counted.
+            last = info["delivered"]["stream_seq"]
+            if not self._relays.again(consumer, asked.next_by_subj, asked.seq, last, reply):
+                self.refused += 1
+        else:
+            wanted = {"seq": asked.seq, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
+            body = {**wanted, "max_bytes": min(asked.max_bytes, _MOST_BYTES)}
+            await self._ask(f"$JS.API.DIRECT.GET.{self._stream}", body, reply)
+
+
+def is_guarded(info: Mapping[str, Any]) -> bool:
+    """Whether whoever reads this consumer has to ask his router."""
+    return GUARDED in (info["config"].get("metadata") or {})
 
 
 def subjects_of(info: Mapping[str, Any]) -> tuple[str, ...]:
@@ -227,3 +275,7 @@ def subjects_of(info: Mapping[str, Any]) -> tuple[str, ...]:
     config = info["config"]
     single = config.get("filter_subject")
     return (single,) if single else tuple(config.get("filter_subjects") or ())
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

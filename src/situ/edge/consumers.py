@@ -6,11 +6,12 @@ once nothing of the old is left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from situ.bus.interface import Bus
 from situ.bus.names import consumer_of, subscription_of
 from situ.deployment import Deployment
+from situ.edge.handing_over import is_guarded
 from situ.subscription.model import Subscription
 from situ.subscription.targets import group_of
 
@@ -22,38 +23,55 @@ class DurableConsumers:
         self._bus = bus
         self._groups: dict[str, tuple[str, ...]] = {}
         """Consumer → the groups it reads, the newest last."""
+        self._guarded: set[str] = set()
+        """Those whose messages are decided once more when they are handed over."""
 
     async def load(self) -> None:
         """What is there from before."""
-        self._groups = {each.name: each.groups for each in await self._bus.consumers()}
+        known = await self._bus.consumers()
+        self._groups = {each.name: each.groups for each in known}
+        self._guarded = {each.name for each in known if each.guarded}
 
     async def ensure(self, deployment: Deployment) -> None:
-        """Every durable subscription has its consumer."""
+        """Every durable subscription has its consumer; among scopes it is guarded."""
+        guarded = is_guarded(deployment)
         for subscription in deployment.subscriptions.values():
             if not subscription.durable:
                 continue
             name, group = consumer_of(subscription.id), group_of(subscription)
             have = self._groups.get(name, ())
-            if not have or have[-1] != group:
+            if not have or have[-1] != group or guarded != (name in self._guarded):
                 wanted = (*(each for each in have if each != group), group)
-                await self._bus.ensure_consumer(name, wanted)
-                self._groups[name] = wanted
+                await self._ensure(name, wanted, guarded=guarded)
+
+    async def _ensure(self, name: str, groups: tuple[str, ...], *, guarded: bool) -> None:
+        await self._bus.ensure_consumer(name, groups, guarded=guarded)
+        self._groups[name] = groups
+        (self._guarded.add if guarded else self._guarded.discard)(name)
+
+    async def _drop(self, name: str) -> None:
+        await self._bus.drop_consumer(name)
+        del self._groups[name]
+        self._guarded.discard(name)
+
+    async def drop(self, subscriptions: Iterable[str]) -> None:
+        """These subscriptions are over, with all that waits for them."""
+        for name in map(consumer_of, subscriptions):
+            if name in self._groups:
+                await self._drop(name)
 
     async def tidy(self, deployment: Deployment) -> None:
         """Once every engine works with the deployment: nobody writes any more to what only the one before had."""
         declared = deployment.subscriptions
         for name in [name for name in self._groups if subscription_of(name) not in declared]:
-            await self._bus.drop_consumer(name)
-            del self._groups[name]
+            await self._drop(name)
         for name in [name for name, groups in self._groups.items() if not _is_durable(declared, name)]:
-            await self._bus.drop_consumer(name)
-            del self._groups[name]
+            await self._drop(name)
         if any(len(groups) > 1 for groups in self._groups.values()):
             idle = {each.name for each in await self._bus.consumers() if not each.waiting and not each.unacknowledged}
             for name, groups in tuple(self._groups.items()):
                 if len(groups) > 1 and name in idle:
-                    await self._bus.ensure_consumer(name, groups[-1:])
-                    self._groups[name] = groups[-1:]
+                    await self._ensure(name, groups[-1:], guarded=name in self._guarded)
 
 
 def _is_durable(declared: Mapping[str, Subscription], name: str) -> bool:

@@ -8,6 +8,7 @@ from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
+from situ.event.lines import waiting_line
 from situ.event.message import Message
 from situ.event.row import Row
 
@@ -15,10 +16,11 @@ from situ.event.row import Row
 def durable(rows: Sequence[Row], worded: Worded, plan: Plan) -> list[Message]:
     """Messages to be stored, once however often they are made."""
     groups: dict[str, tuple[int, list[bytes]]] = {}
+    decided = plan.decided
     for index, group, line in worded.durable:
-        groups.setdefault(group, (index, []))[1].append(line)
+        groups.setdefault(group, (index, []))[1].append(waiting_line(rows[index], line) if decided else line)
     names = Names(plan.zone)
-    return [pack_group(names, group, rows[first], lines) for group, (first, lines) in groups.items()]
+    return [pack_group(names, group, rows[first], lines, decided) for group, (first, lines) in groups.items()]
 
 
 def live(worded: Worded, plan: Plan) -> list[Message]:

@@ -28,7 +28,9 @@ from situ.edge.describing import Describing, terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.explaining import Explaining
+from situ.edge.handing_over import HandingOver
 from situ.edge.history import HistoryReader
+from situ.edge.suspending import suspended_in
 from situ.errors import SituError
 from situ.event.message import (
     CLIENT,
@@ -57,12 +59,14 @@ from situ.overlay.effects import (
     Received,
     Record,
     Report,
+    Rescope,
     Send,
     SetTimer,
     Start,
     Store,
     Stored,
     StoreFailed,
+    Suspended,
     Timer,
     Withdraw,
 )
@@ -70,6 +74,8 @@ from situ.overlay.messages import (
     Describe,
     Explain,
     FromRouter,
+    History,
+    HistoryAck,
     Nack,
 )
 from situ.overlay.router import step
@@ -78,7 +84,7 @@ from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
 from situ.registry.engines import engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
-from situ.subscription.model import ROOT
+from situ.subscription.model import ROOT, Subscription
 
 _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
@@ -116,7 +122,8 @@ class Router:
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
-        self._desk = Desk(bus)
+        self._handing = HandingOver(bus)
+        self._desk = Desk(bus, self._handing)
         self._history = HistoryReader(bus, folder)
         self._explaining = Explaining(bus)
         self._describing = Describing()
@@ -146,6 +153,7 @@ class Router:
     async def start(self) -> None:
         """Serve. An engine of the same process is started before."""
         await self._consumers.load()
+        self._bus.guard(self._handing)
         await self._adopt(await fetch_deployment(self._bus))
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, self._deployment.version)
@@ -167,6 +175,7 @@ class Router:
         for timer in self._timers.values():
             timer.cancel()
         await end(self._tasks)
+        await self._desk.close()
         await asyncio.to_thread(self._history.close)
         await self._stack.aclose()
 
@@ -285,6 +294,8 @@ class Router:
                 self._declarations.withdraw(effect)
             case Define():
                 self._begin(self._declarations.define(effect))
+            case Rescope():
+                self._begin(self._declarations.rescope(effect))
             case Record():
                 await self._record(effect)
             case Look():
@@ -368,18 +379,28 @@ class Router:
                         answer = await self._explaining.answer(effect.client, asked, self._deployment)
                     else:
                         assert effect.wanted is not None
-                        answer = await self._history.page(asked, effect.wanted, self._deployment)
+                        answer = await self._page(asked, effect.wanted)
             except SituError as error:
                 problem, of = error.problems[0], type(asked).__name__
                 answer = Nack(of=of, req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
         await self._answer(effect.ticket, answer)
 
+    async def _page(self, asked: History, wanted: Subscription) -> HistoryAck:
+        """A page by the scopes that are in force when it is sent."""
+        while True:
+            deployment = self._deployment
+            page = await self._history.page(asked, wanted, deployment)
+            if self._deployment.epoch == deployment.epoch:
+                return page
+
     # ── deployments ──
 
     async def _adopt(self, deployment: Deployment) -> None:
         await self._consumers.ensure(deployment)
+        suspended = await self._suspended(deployment)
         self._deployment = deployment
         self._describing.adopt(deployment)
+        self._handing.adopt(deployment)
         self._newest = max(self._newest, deployment.version)
         self._inputs.put_nowait(
             Deployed(
@@ -391,8 +412,18 @@ class Router:
                 },
                 terms=terms_of(deployment.settings),
                 grace=deployment.settings.overlay.child_grace.total_seconds(),
+                suspended=suspended,
+                epoch=deployment.epoch,
             )
         )
+        # Who lost the right to a queue does not read it to its end.
+        await self._consumers.drop(each.what.id for each in suspended if isinstance(each.what, Subscription))
+
+    async def _suspended(self, deployment: Deployment) -> tuple[Suspended, ...]:
+        """What clients have no right to any more; without scopes there is nothing to ask for."""
+        if not deployment.epoch and not deployment.numbers:
+            return ()
+        return suspended_in(deployment, await asyncio.to_thread(self._registry.suspended))
 
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):
@@ -401,6 +432,7 @@ class Router:
                 if fresh is None or fresh.version != current.version:
                     fresh = await fetch_deployment(self._bus, current.version)
                 await self._adopt(fresh)
+                await self._desk.guarded()
                 await report_adopted(self._bus, self.name, current.version)
                 self._made(current.version)
 

@@ -148,6 +148,16 @@ def stamped_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
     return [stamped_line(row, line) for row, line in zip(rows, lines, strict=True)] if rows[0].epoch else lines
 
 
+def waiting_line(row: Row, line: bytes) -> bytes:
+    """The line of an event as it waits for durable subscriptions among scopes: always stamped, if with nothing."""
+    return with_stamp(line, row.tags, row.epoch, row.bits, row.parts)
+
+
+def handed_line(line: bytes) -> bytes:
+    """What :func:`waiting_line` was given."""
+    return line[: line.rindex(_STAMP)] + b"}"
+
+
 def bare_line(row: Row, line: bytes) -> bytes:
     """The line of an event as it may be delivered: without the stamp that a log has put behind everything else."""
     return line[: line.rindex(_STAMP)] + b"}" if row.epoch else line

@@ -12,6 +12,7 @@ from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
+from situ.event.lines import waiting_line
 from situ.event.message import Message
 from situ.event.row import Row
 
@@ -22,16 +23,18 @@ class Delivery:
     def __init__(self, plan: Plan) -> None:
         batch = plan.deployment.settings.batch
         self._names = Names(plan.zone)
+        self._decided = plan.decided
         self._most, self._size = batch.events, batch.size
         self._groups: dict[str, _Pending] = {}
         self._clients: dict[str, _Pending] = {}
 
     def add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
-        for index, group, line in worded.durable:
+        for index, group, said in worded.durable:
+            line = waiting_line(rows[index], said) if self._decided else said
             pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
-                yield pack_group(self._names, group, pending.first, pending.lines)
+                yield pack_group(self._names, group, pending.first, pending.lines, self._decided)
                 pending = self._groups[group] = _Pending(rows[index])
             pending.add(line)
         for index, client, subscriptions, text in worded.live:
@@ -45,7 +48,7 @@ class Delivery:
     def finish(self) -> Iterator[Message]:
         """The messages that are not full."""
         for group, pending in self._groups.items():
-            yield pack_group(self._names, group, pending.first, pending.lines)
+            yield pack_group(self._names, group, pending.first, pending.lines, self._decided)
         for client, pending in self._clients.items():
             yield pack_live(self._names, client, pending.lines)
         self._groups, self._clients = {}, {}

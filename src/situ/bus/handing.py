@@ -1,0 +1,147 @@
+"""Handing over under guard: what waits for a durable subscription passes its router on the way to the reader.
+
+Without scopes messages go from the server to their reader, and nothing here is at work. Among scopes an event may have
+become invisible while it waited. So the router asks JetStream with a subject of its own as the place for the answers,
+has each message decided, and sends on what is left of it. Nothing is noted anywhere: a reader whose router went away
+begins where its consumer is, and every message is decided again then.
+
+What is left of a message may be nothing. The reader gets that, too, for only he can acknowledge what lies before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+from situ.bus.interface import Bus, Guard, Serving
+from situ.bus.names import Names
+from situ.bus.permissions import INBOX
+from situ.bus.reading import END
+from situ.errors import SituError
+from situ.event.message import HANDED, REPLY, Message, Stored
+
+_log = logging.getLogger("situ.router")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IDLE = 60.0  # seconds after which nobody reads there any more: a reader asks every ten
+_MOST_READERS = 32  # at a time, of one client
+_MOST_UNDER_WAY = 64
+_MOST_BYTES = 8 * 1024 * 1024
+
+
+class Relays:
+    """The readers that are served under guard now."""
+
+    def __init__(self, bus: Bus, guard: Guard) -> None:
+        self._bus = bus
+        self._guard = guard
+        self._stream = Names(bus.zone).out_stream
+        self._relays: dict[tuple[str, str], _Relay] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def between(self, client: str, consumer: str, reply: str) -> str:
+        """The subject to have answers sent to that this client wants on the subject ``reply``."""
+        to, _, number = reply.rpartition(".")
+        relay = self._relays.get((consumer, to))
+        if relay is None:
+            await self._make_room(client)
+            relay = self._relays[consumer, to] = _Relay(self._bus, self._guard, client, consumer, to)
+            await relay.start()
+        relay.used = _now()
+        return f"{relay.inbox}.{number}"
+
+    async def _make_room(self, client: str) -> None:
+        """Readers that were served last longest ago make room for those of the same client that come."""
+        idle = _now() - _IDLE
+        own = sorted((each.used, key) for key, each in self._relays.items() if each.client == client)
+        over = {key for _, key in own[: max(len(own) + 1 - _MOST_READERS, 0)]}
+        for key in [key for key, each in self._relays.items() if each.used < idle or key in over]:
+            await self._relays.pop(key).close()
+
+    def again(self, consumer: str, subject: str, first: int, last: int, reply: str) -> bool:
+        """Send what was handed out before of this subject, as the server would; whether there is room for that."""
+        if len(self._under_way) >= _MOST_UNDER_WAY:
+            return False
+        task = asyncio.get_running_loop().create_task(self._again(consumer, subject, first, last, reply))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return True
+
+    async def _again(self, consumer: str, subject: str, first: int, last: int, reply: str) -> None:
+        left = _MOST_BYTES
+        try:
+            async with aclosing(self._bus.read(self._stream, first, last, subjects=[subject])) as messages:
+                async for message in messages:
+                    body = await self._guard.decide(consumer, message)
+                    if body is None:
+                        return
+                    await self._bus.send(Message(subject=reply, body=body, headers=_as_read(message)))
+                    left -= len(message.body)
+                    if left <= 0:
+                        break
+            await self._bus.send(Message(subject=reply, headers={"Status": END, "Description": "EOB"}))
+        except SituError as error:
+            _log.warning("what was handed to %s cannot be read again now: %s", consumer, error)
+
+    async def close(self) -> None:
+        for task in tuple(self._under_way):
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        for relay in self._relays.values():
+            await relay.close()
+        self._relays.clear()
+
+
+class _Relay:
+    """Stands between the server and one reader of one consumer."""
+
+    def __init__(self, bus: Bus, guard: Guard, client: str, consumer: str, to: str) -> None:
+        self.client = client
+        self.inbox = f"{INBOX}.{secrets.token_hex(16)}"
+        self.used = _now()
+        self._bus = bus
+        self._guard = guard
+        self._consumer = consumer
+        self._to = to
+        self._serving: Serving | None = None
+
+    async def start(self) -> None:
+        self._serving = await self._bus.serve(f"{self.inbox}.*", self._pass_on)
+
+    async def _pass_on(self, message: Message) -> None:
+        if "Status" in message.headers:  # how a request ended; it is known by its number
+            number = message.subject.rpartition(".")[2]
+            told = {name: message.headers[name] for name in ("Status", "Description") if name in message.headers}
+            await self._bus.send(Message(subject=f"{self._to}.{number}", headers=told))
+            return
+        reply = message.headers.get(REPLY, "")
+        seq, _, at = (int(token) for token in reply.split(".")[-4:-1])
+        stored = Stored(seq=seq, subject=message.subject, body=message.body, headers=message.headers, at=at // 1000)
+        try:
+            body = await self._guard.decide(self._consumer, stored)
+        except SituError as error:  # the reader misses it and asks for it again
+            _log.warning("%s is not handed over now: %s", self._consumer, error)
+            return
+        if body is not None:
+            await self._bus.send(Message(subject=f"{self._to}.0", body=body, headers={HANDED: reply}))
+
+    async def close(self) -> None:
+        if self._serving is not None:
+            await self._serving.close()
+            self._serving = None
+
+
+def _as_read(message: Stored) -> dict[str, str]:
+    """What the server says of a message that is read from a stream."""
+    at = _EPOCH + timedelta(microseconds=message.at)
+    return {
+        "Nats-Subject": message.subject,
+        "Nats-Sequence": str(message.seq),
+        "Nats-Time-Stamp": at.isoformat(timespec="microseconds"),
+    }
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
