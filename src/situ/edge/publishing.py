@@ -202,9 +202,10 @@ class Publications:
         return found
 
     async def _raise_suspended(self, type: str) -> None:
-        above = (await self._described(type)).above
+        known = await self._described(type)
         for of, error in self.suspended.values():
-            if of == type or of in above:
+            # Who lost its scopes may not be told any more what the type is below.
+            if of == type or of in known.above or not known.event:
                 raise error
 
     async def _hold(self, under: Advertisement) -> None:
