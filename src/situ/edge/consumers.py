@@ -60,13 +60,6 @@ class DurableConsumers:
             if name in self._groups:
                 await self._drop(name)
 
-    async def drop(self, subscriptions: Iterable[str]) -> None:
-        """These subscriptions are over, with all that waits for them."""
-        for name in map(consumer_of, subscriptions):
-            if name in self._groups:
-                await self._bus.drop_consumer(name)
-                del self._groups[name]
-
     async def tidy(self, deployment: Deployment) -> None:
         """Once every engine works with the deployment: nobody writes any more to what only the one before had."""
         declared = deployment.subscriptions
