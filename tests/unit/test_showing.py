@@ -1,0 +1,157 @@
+"""Which types clients are shown, and what is suggested to them: nothing of what they could never see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from situ.catalogue import TYPE_NOT_AVAILABLE
+from situ.deployment import Deployment
+from situ.deployment.showing import Showing
+from situ.edge.describing import Describing
+from situ.overlay.messages import Describe
+from situ.settings import Settings
+from situ.subscription.model import Advertisement, Client, Subscription
+from situ.tags import NO_TAGS, TagSet
+from situ.visibility.could_see import CouldSee
+from situ.visibility.filters import Filters
+from situ.visibility.graph import Dimension, Grant, ScopeGraph
+from tests.scopes import dimension, graph_of
+from tests.types_files import types_of
+
+TYPES = types_of(
+    """
+    events:
+      Alarm: {severity: int}
+      Fire(Alarm): {hall: string}
+      Payroll: {pay: Pay}
+      Note: {text: string}
+    types:
+      Pay: {salary: int}
+    """
+)
+HOUSE = graph_of(
+    dimension(
+        "tenant",
+        {"alpha": "house", "beta": "house", "apart": ""},
+        closed=True,
+        output_alpha="type IS Alarm AND severity > 3",
+        input_beta="NOT type IS Fire",
+    ),
+    dimension("floor", {"one": "all"}),
+)
+GRAPH = replace(
+    HOUSE,
+    clients={
+        "press": {"tenant": ("alpha",)},
+        "ann": {"tenant": ("alpha",)},
+        "eve": {"tenant": ("beta",)},
+        "far": {"tenant": ("apart",)},
+        "both": {"tenant": ("alpha", "apart")},
+    },
+    grants=(Grant(to="watch", dimension="tenant", may=("observe",)),),
+)
+ALPHA = TagSet.of({"tenant": "alpha", "floor": "one"})
+ADS = {"alarms": "Alarm", "wages": "Payroll"}
+
+
+def deploy(scopes: ScopeGraph = GRAPH, tags: TagSet = ALPHA, **more: object) -> Deployment:
+    ads = [Advertisement(client="press", name=name, type=type, scopes=tags) for name, type in ADS.items()]
+    return Deployment(
+        settings=Settings(name="house"),
+        types=TYPES,
+        scopes=scopes,
+        clients={name: Client(name=name) for name in (*scopes.clients, "watch", "nobody")},
+        advertisements={each.id: each for each in ads},
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def described(deployment: Deployment, client: str, *types: str) -> set[str]:
+    describing = Describing()
+    describing.adopt(deployment)
+    return set(describing.describe(Describe(req=1, types=types), client).types)
+
+
+@pytest.mark.parametrize(
+    ("client", "seen"),
+    [
+        ("ann", {"Alarm", "Fire", "Payroll"}),
+        ("both", {"Alarm", "Fire", "Payroll"}),
+        ("watch", {"Alarm", "Fire", "Payroll"}),
+        ("eve", {"Alarm"}),
+        ("far", set()),
+        ("nobody", set()),
+    ],
+)
+def test_a_type_is_shown_to_those_who_could_see_one_of_its_events(client: str, seen: set[str]) -> None:
+    """Of a fire nothing gets in to `beta`; what is open hides nothing."""
+    assert described(deploy(), client) == seen
+    assert described(deploy(), client, *TYPES.events) == seen
+
+
+def test_without_closed_dimensions_everybody_is_shown_everything() -> None:
+    opened = replace(GRAPH, dimensions={name: _open(each) for name, each in GRAPH.dimensions.items()})
+    assert Showing.of(deploy(opened)) is None
+    assert described(deploy(opened), "nobody") == set(TYPES.events)
+
+
+def _open(each: Dimension) -> Dimension:
+    return replace(each, closed=False)
+
+
+def test_what_is_published_for_everybody_is_shown_to_those_who_are_somewhere() -> None:
+    deployment = deploy(tags=TagSet.of(rest=True))
+    assert described(deployment, "far") == {"Alarm", "Fire", "Payroll"}
+    assert described(deployment, "nobody") == set()
+    assert described(deploy(tags=NO_TAGS), "eve") == set()
+    assert described(deploy(tags=NO_TAGS), "watch") == {"Alarm", "Fire", "Payroll"}
+    assert described(deploy(tags=TagSet.of({"tenant": "gone"})), "ann") == set()
+
+
+def test_parts_of_types_are_shown_with_them() -> None:
+    assert described(deploy(), "ann", "Pay", "Payroll") == {"Pay", "Payroll"}
+    assert described(deploy(), "eve", "Pay", "Payroll") == set()
+
+
+def test_what_a_client_publishes_itself_it_knows_and_what_it_asks_for_it_may_have_guessed() -> None:
+    note = Advertisement(client="far", name="notes", type="Note", scopes=TagSet.of({"tenant": "apart"}))
+    guessed = Subscription(client="far", name="all", types=("Payroll",), scopes=TagSet.of({"tenant": "apart"}))
+    deployment = deploy(subscriptions={guessed.id: guessed})
+    deployment = replace(deployment, advertisements={**deployment.advertisements, note.id: note})
+    assert described(deployment, "far") == {"Note"}
+    assert described(deployment, "eve") == {"Alarm"}
+
+
+def test_nothing_is_suggested_that_is_not_shown() -> None:
+    showing = Showing.of(deploy())
+    assert showing is not None
+    problem = TYPE_NOT_AVAILABLE(type="Alrm", where="", nearest=("Alarm", "Payroll"), remedy="Declare it.")
+    told = showing.told(problem, "eve")
+    assert told.hint == "Did you mean `Alarm`?"
+    assert told.message == problem.message
+    assert showing.told(problem, "far").hint == "Declare it."
+    outer = replace(problem, values={**problem.values, "nearest": ()}, cause=problem)
+    found = showing.told(outer, "far").cause
+    assert found is not None
+    assert found.values["nearest"] == ()
+
+
+def test_what_was_worked_out_is_kept_as_long_as_scopes_and_types_are_the_same() -> None:
+    first = Showing.of(deploy())
+    second = Showing.of(deploy(tags=NO_TAGS), first)
+    other = Showing.of(deploy(HOUSE), first)
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert second.could_see is first.could_see
+    assert other.could_see is not first.could_see
+
+
+def test_a_pair_that_depends_could_be_seen() -> None:
+    could = CouldSee(GRAPH, Filters(TYPES))
+    assert could.ever("eve", ALPHA, "Alarm")
+    assert not could.ever("eve", ALPHA, "Fire")
+    assert not could.ever("eve", ALPHA, "Note")
+    assert not could.ever("eve", NO_TAGS, "Alarm")
