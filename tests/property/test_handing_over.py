@@ -1,0 +1,120 @@
+"""Queues among scopes, on generated graphs and changes: what is handed over is what both epochs let be seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from situ.bus.memory import MemoryBus
+from situ.bus.names import DEPLOYMENTS, Names, consumer_of
+from situ.deployment import Deployment
+from situ.deployment.past_scopes import encode_scopes, scopes_name
+from situ.deployment.plan import Plan, compile_plan
+from situ.edge import deliver
+from situ.edge.handing_over import HandingOver
+from situ.edge.interpret import word
+from situ.edge.root_log import read_lines
+from situ.edge.route import route
+from situ.event.lines import encode_rows
+from situ.event.message import Message, Stored
+from situ.settings import Settings
+from situ.subscription.targets import group_of
+from situ.visibility.graph import ScopeGraph
+from situ.visibility.reference import visible
+from situ.visibility.stamping import RootEvent
+from tests.property.test_seeing import make_deployment, make_row, stamped
+from tests.scopes import changed, make_graph, make_tags
+
+EPOCHS = (1, 2, 3, 4)
+
+
+def queued(plan: Plan, count: int, dice: random.Random) -> tuple[list[Message], dict[str, RootEvent]]:
+    """Messages that are put into queues now, and the events that they hold."""
+    made = [each for number in range(count) if (each := make_row(dice, number, plan.deployment)) is not None]
+    if not made:
+        return [], {}
+    rows = stamped(plan, made)
+    events: dict[str, RootEvent] = {}
+    for place, (row, (_, event)) in enumerate(zip(rows, made, strict=True)):
+        row.incarnation, row.seq = plan.version, place + 1
+        row.id = f"{plan.version}-{place}"
+        events[row.id] = event
+    worded = word(rows, encode_rows(rows), route(rows, plan), plan)
+    return deliver.durable(rows, worded, plan), {row.id: events[row.id] for row in rows}
+
+
+def ids(body: bytes) -> list[str]:
+    rows, _ = read_lines(body)
+    assert b'"situtags"' not in body, "no client gets to see a stamp"
+    assert json.loads(body) is not None
+    return [row.id for row in rows]
+
+
+async def hand_over(seed: int) -> tuple[int, int]:
+    """How many were handed over, and how many withheld that were in a queue."""
+    dice = random.Random(seed)
+    graph = make_graph(dice, most_dimensions=3)
+    tags = [make_tags(dice, graph) for _ in range(5)]
+    declared = make_deployment(dice, graph, tags)
+    durable = {id: replace(each, durable=True) for id, each in declared.subscriptions.items()}
+    declared = replace(declared, subscriptions=durable)
+    graphs: dict[int, ScopeGraph] = {}
+    plan: Plan | None = None
+    waiting: list[tuple[int, Message, dict[str, RootEvent]]] = []
+    handed = withheld = 0
+    async with MemoryBus() as bus:
+        await bus.prepare(Settings(name="test"))
+        handing = HandingOver(bus)
+        for epoch in EPOCHS:
+            graphs[epoch] = graph
+            plan = compile_plan(replace(declared, scopes=graph, epoch=epoch, version=epoch), plan)
+            await bus.put_object(DEPLOYMENTS, scopes_name(epoch), encode_scopes(graph))
+            messages, events = queued(plan, 15, dice)
+            waiting += [(epoch, message, events) for message in messages]
+            handing.adopt(plan.deployment)
+            for then, message, held in waiting:
+                for id in readers(plan.deployment, message):
+                    body = await handing.decide(
+                        consumer_of(id),
+                        Stored(seq=1, subject=message.subject, body=message.body, headers=message.headers, at=0),
+                    )
+                    assert body is not None
+                    rows, _ = read_lines(message.body)
+                    wanted = [
+                        row.id
+                        for row in rows
+                        if all(
+                            visible(
+                                graphs[each], held[row.id], declared.advertisements[row.ad].scopes, durable[id].scopes
+                            )
+                            for each in {then, epoch}
+                        )
+                    ]
+                    assert ids(body) == wanted, (seed, then, epoch, id)
+                    handed += len(wanted)
+                    withheld += len(rows) - len(wanted)
+            for _ in range(dice.choice((1, 3))):
+                graph = changed(dice, graph)
+        assert handing.withheld == withheld
+    return handed, withheld
+
+
+def readers(deployment: Deployment, message: Message) -> Iterable[str]:
+    group = Names(deployment.settings.zone).group_of(message.subject)
+    return [id for id, each in deployment.subscriptions.items() if group_of(each) == group]
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+def test_what_waits_is_handed_over_if_it_is_visible_in_both_epochs(seeds: range) -> None:
+    async def main() -> tuple[int, int]:
+        found = [await hand_over(seed) for seed in seeds]
+        return sum(each for each, _ in found), sum(each for _, each in found)
+
+    handed, withheld = asyncio.run(main())
+    assert handed > 10 * len(seeds)
+    assert withheld > len(seeds), "scopes narrowed, and what waited was withheld"
