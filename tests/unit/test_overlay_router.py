@@ -25,12 +25,15 @@ from situ.overlay.effects import (
     Record,
     Refused,
     Report,
+    Rescope,
+    Rescoped,
     Send,
     SetTimer,
     Start,
     Store,
     Stored,
     StoreFailed,
+    Suspended,
     Timer,
     Withdraw,
 )
@@ -38,6 +41,7 @@ from situ.overlay.messages import (
     Ack,
     AdAck,
     Advertise,
+    ChangeScopes,
     Closed,
     Connect,
     ConnectAck,
@@ -54,11 +58,14 @@ from situ.overlay.messages import (
     History,
     Loss,
     Nack,
+    Offered,
     Publish,
     PublishAck,
     Said,
+    ScopeAck,
     SubAck,
     Subscribe,
+    Tags,
     Terms,
     Unadvertise,
     Unsubscribe,
@@ -68,6 +75,9 @@ from situ.overlay.messages import (
 from situ.overlay.router import step
 from situ.overlay.state import State
 from situ.subscription.model import Advertisement, Client, Subscription
+from situ.tags import TagSet
+from situ.visibility.operation_form import operation_as_json
+from situ.visibility.operations import JoinScope
 
 SESSION = 7
 PUMP = Advertisement(client="pump", name="flow", type="Flow")
@@ -152,6 +162,7 @@ ANY = [
     Loss(from_seq=1, to_seq=2),
     Describe(req=3),
     History(req=3, sub="board"),
+    ChangeScopes(req=3, operation={"do": "drop", "dimension": "d", "scope": "s"}),
 ]
 every = pytest.mark.parametrize("message", ANY, ids=lambda each: type(each).__name__)
 
@@ -711,3 +722,120 @@ def test_the_same_inputs_give_the_same_effects(machine: Machine) -> None:
     again = State(zone="main", router="r1", incarnation=1000)
     assert [step(again, given, now) for given, now in machine.inputs] == machine.outputs
     assert again == machine.state
+
+
+# ── scopes ────────────────────────────────────────────────────────────────────────────────────────
+
+LINE = {"membership": "line"}
+TAGGED = Subscription(client="pump", name="live", types=("Level",), scopes=TagSet.of(LINE))
+JOIN = JoinScope(member="desk", scope="line", dimension="membership")
+GONE = {"code": "V006", "message": "Not yours.", "hint": "Ask."}
+
+
+def deployed(version: int, *subscriptions: Subscription, suspended: tuple[Suspended, ...] = ()) -> Deployed:
+    return Deployed(
+        version=version,
+        advertisements={},
+        subscriptions={each.id: each for each in subscriptions},
+        terms=Terms(),
+        suspended=suspended,
+        epoch=version,
+    )
+
+
+def test_declarations_carry_filters_and_scopes(machine: Machine) -> None:
+    message = Advertise(req=1, ad="flow", type="Flow", filter="x > 1", scopes={**LINE, "rest": "any"})
+    declare = the(Declare, machine.say(message))
+    assert isinstance(declare, Declare)
+    tags = TagSet.of(LINE, rest=True)
+    assert declare.what == replace(PUMP, where="x > 1", scopes=tags)
+    offered = Offered(type="Flow", filter="x > 1", scopes={**LINE, "rest": "any"})
+    subs = {"live": Wanted(types=("Level",), scopes=LINE)}
+    machine.say(Connect(incarnation=50))
+    declared = [each.what for each in machine.say(FullList(ads={"flow": offered}, subs=subs)) if hasattr(each, "what")]
+    assert declared == [declare.what, TAGGED]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "code"),
+    [({"membership": ("line", "office")}, "V016"), ({"membership": "⊥"}, "V007"), ({"rest": "some"}, "P119")],
+)
+def test_what_is_no_tag_set_is_refused(machine: Machine, scopes: Tags, code: str) -> None:
+    before = copy.deepcopy(machine.state)
+    assert refusal(machine.say(Subscribe(req=1, sub="live", types=("Level",), scopes=scopes))).code == code
+    assert refusal(machine.say(Advertise(req=1, ad="flow", type="Flow", scopes=scopes))).code == code
+    assert refusal(machine.say(FullList(subs={"live": Wanted(types=("Level",), scopes=scopes)}))).code == code
+    assert machine.state.owned == before.owned
+    assert machine.state.declaring == before.declaring
+
+
+def test_a_declaration_is_owned_as_it_was_taken(machine: Machine) -> None:
+    declare = the(Declare, machine.say(Subscribe(req=1, sub="live", types=("Level",))))
+    assert isinstance(declare, Declare)
+    machine.do(Declared(ticket=declare.ticket, version=2, what=TAGGED))
+    look = the(Look, machine.say(History(req=2, sub="live")))
+    assert isinstance(look, Look)
+    assert look.wanted == TAGGED, "history is decided by the tags in force"
+
+
+def test_a_change_of_scopes_is_pending_until_every_engine_has_it(machine: Machine) -> None:
+    rescope = the(Rescope, machine.say(ChangeScopes(req=4, operation=operation_as_json(JOIN), epoch=7)))
+    assert isinstance(rescope, Rescope)
+    assert (rescope.client, rescope.operation, rescope.epoch) == ("pump", JOIN, 7)
+    done = Rescoped(ticket=rescope.ticket, epoch=8, version=3)
+    assert answered(machine.do(done)) == ScopeAck(req=4, epoch=8, state="pending", version=3)
+    assert machine.do(done) == (), "once"
+    late = the(Send, machine.do(Adopted(version=3, missing=("edge",))))
+    assert late == Send(client="pump", message=ScopeAck(req=4, epoch=8, state="pending", version=3, missing=("edge",)))
+    complete = the(Send, machine.do(Adopted(version=3)))
+    assert complete == Send(client="pump", message=ScopeAck(req=4, epoch=8, state="complete", version=3))
+    assert machine.do(Adopted(version=3)) == ()
+    again = the(Rescope, machine.say(ChangeScopes(req=5, operation=operation_as_json(JOIN))))
+    assert isinstance(again, Rescope)
+    answer = answered(machine.do(Rescoped(ticket=again.ticket, epoch=8, version=3)))
+    assert answer == ScopeAck(req=5, epoch=8, state="complete", version=3)
+
+
+def test_a_change_of_scopes_that_is_refused_or_none(machine: Machine) -> None:
+    rescope = the(Rescope, machine.say(ChangeScopes(req=4, operation=operation_as_json(JOIN))))
+    assert isinstance(rescope, Rescope)
+    nack = answered(machine.do(Refused(ticket=rescope.ticket, code="V014", message="No.", hint="Ask.")))
+    assert nack == Nack(of="ChangeScopes", req=4, code="V014", message="No.", hint="Ask.")
+    for wrong in ({}, {"do": "jump"}, {"do": "join", "member": 1}):
+        assert refusal(machine.say(ChangeScopes(req=5, operation=wrong))).code == "R101"
+
+
+def test_what_is_suspended_is_the_clients_no_more_and_it_is_told_once(machine: Machine) -> None:
+    declare = the(Declare, machine.say(Subscribe(req=1, sub="live", types=("Level",), scopes=LINE)))
+    assert isinstance(declare, Declare)
+    machine.do(Declared(ticket=declare.ticket, version=2))
+    machine.do(deployed(2, TAGGED))
+    suspended = (Suspended(what=TAGGED, version=5, **GONE),)
+    told = Send(client="pump", message=Nack(of="Subscribe", name="live", **GONE))
+    assert machine.do(deployed(3, suspended=suspended)) == (told,)
+    assert machine.do(deployed(4, suspended=suspended)) == ()
+    assert refusal(machine.say(History(req=2, sub="live"))).code == "R002"
+    assert refusal(machine.say(Unsubscribe(req=3, sub="live"))).code == "R002"
+    assert machine.do(Adopted(version=4)) == (), "it is not told to be installed"
+    anew = the(Declare, machine.say(Subscribe(req=4, sub="live", types=("Level",), scopes=LINE)))
+    assert isinstance(anew, Declare)
+    machine.do(Declared(ticket=anew.ticket, version=5))
+    assert machine.do(deployed(5, TAGGED)) == ()
+    again = (Suspended(what=TAGGED, version=7, **GONE),)
+    assert machine.do(deployed(6, suspended=again)) == (told,)
+
+
+def test_who_is_not_here_is_not_told(machine: Machine) -> None:
+    machine.say(Disconnect())
+    assert machine.do(deployed(2, suspended=(Suspended(what=TAGGED, version=5, **GONE),))) == ()
+
+
+def test_what_somebody_else_took_out_has_to_be_declared_anew(machine: Machine) -> None:
+    declare = the(Declare, machine.say(Subscribe(req=1, sub="board", types=("Level",), durable=True)))
+    assert isinstance(declare, Declare)
+    machine.do(Declared(ticket=declare.ticket, version=2))
+    kept = Subscription(client="pump", name="board", types=("Level",), durable=True)
+    machine.do(deployed(2, kept))
+    machine.do(deployed(3))
+    again = machine.say(Subscribe(req=2, sub="board", types=("Level",), durable=True))
+    assert isinstance(the(Declare, again), Declare)

@@ -7,7 +7,7 @@ fails behind it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from situ.bus.credentials import ClientCredentials, file_of, make_folder, make_s
 from situ.bus.nats import open_bus
 from situ.bus.permissions import users
 from situ.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER
+from situ.cli.effective import bring_into_force
 from situ.cli.registered import Registered, refusing, registry_of
 from situ.errors import SituError
 from situ.host.admitting import admitted, ask_to_admit
 from situ.registry import current_user
+from situ.registry.objects import key_of
 
 _TIMEOUT = 5.0
 _OWN_SERVER = (
@@ -63,7 +65,34 @@ def remove_client(project: Path | None, name: str) -> Change:
         file_of(registered.path, name).unlink(missing_ok=True)
         in_force, notes = _tell(registered)
         said = f"{name} is not let in any more." if in_force else f"The credentials of {name} are ended."
-        return Change(name=name, said=said, in_force=in_force, notes=notes)
+        return Change(name=name, said=said, in_force=in_force, notes=(*notes, *_withdrawn(registered, name)))
+
+
+def _withdrawn(registered: Registered, name: str) -> Iterator[str]:
+    """What the client declared itself is withdrawn, for it cannot do so any more; gives what is to say about it.
+
+    That it comes last is on purpose: whoever is still let in could declare it again.
+    """
+    registry = registered.registry
+    if not registry.version():
+        return
+    deployment = registry.current()
+    tables = (deployment.advertisements, deployment.subscriptions)
+    own = [each for table in tables for each in table.values() if each.client == name]
+    keys = {key_of(each): each for each in own}
+    there = {each.key: each.origin for each in registry.objects() if each.key in keys}
+    mine = [each for key, each in keys.items() if there.get(key) == "client"]
+    for each in registry.suspended():
+        if each.name.startswith(f"{name}/") and each.origin == "client":
+            registry.remove(each.kind, each.name, who=_who(), reason="its client was removed")
+    if mine:
+        outcome = registry.withdraw(mine, who=_who(), reason="its client was removed")
+        bring_into_force(registered, outcome.deployment)
+        yield f"What it declared is withdrawn: {', '.join(str(key_of(each)) for each in mine)}."
+    if left := [str(key) for key, origin in there.items() if origin != "client"]:
+        yield f"The project still declares for it: {', '.join(left)}."
+    if any(scopes for scopes in deployment.scopes.clients.get(name, {}).values()):
+        yield f"It is still in scopes: `situ scopes leave {name} …` ends that."
 
 
 def configuration_of(project: Path | None) -> str:

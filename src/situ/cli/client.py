@@ -91,7 +91,8 @@ def remove(
 ) -> Exit:
     """End the credentials of a client: its connections are closed, and it is not let in again.
 
-    What it declared stays; `situ remove` takes that out.
+    What it declared itself is withdrawn with that. What the project declares for it stays, and so do its memberships in
+    scopes; it is said what that is.
 
     \b
     Examples:

@@ -36,7 +36,8 @@ def get(
     """Show what is in force.
 
     Without NAME a table; with it the thing itself, as a file of the project would declare it. Origins are `folder`
-    (`situ apply`), `client` (declared by a client that runs) and `api` (`situ add`).
+    (`situ apply`), `client` (declared by a client that runs) and `api` (`situ add`). What is suspended is declared and
+    not in force: its client lost its right to the scopes that it names.
 
     \b
     Examples:
@@ -64,9 +65,10 @@ def get(
         if known is None:
             others[kind](output, registry, name)
         elif name:
-            _one(output, registry, registry.find(known, name))
+            suspended = [each for each in registry.suspended(known) if each.name == name]
+            _one(output, registry, suspended[0] if suspended else registry.find(known, name))
         else:
-            _all(output, registry.objects(known))
+            _all(output, (*registry.objects(known), *registry.suspended(known)))
         if known == "policy":
             _resting(output, registry, name)
     return Exit.DONE
@@ -80,7 +82,8 @@ def _one(output: Output, registry: Registry, each: Object) -> None:
         return
     output.text(as_yaml(each, registry.current()))
     place = f" · {each.file}" if each.file else ""
-    output.note(f"# version {each.version} · {each.origin}{place}")
+    suspended = " · suspended: its client has no right to it any more" if each.suspended else ""
+    output.note(f"# version {each.version} · {each.origin}{place}{suspended}")
 
 
 def _resting(output: Output, registry: Registry, name: str) -> None:
@@ -143,6 +146,7 @@ def _described(each: Object) -> dict[str, Any]:
         "name": each.name,
         "version": each.version,
         "origin": each.origin,
+        "state": "suspended" if each.suspended else "active",
         "file": each.file or None,
     }
 
@@ -156,5 +160,6 @@ def _recorded(each: Recorded) -> dict[str, Any]:
         "name": each.key.name,
         "from": each.before,
         "to": each.after,
+        "state": each.state,
         "reason": each.reason,
     }

@@ -19,7 +19,8 @@ def show_objects(objects: Sequence[Object]) -> Iterator[RenderableType]:
         return
     made = table("name", "version", "origin", "file", "declared as")
     for each in objects:
-        made.add_row(Text(visible(each.name), "bold"), str(each.version), each.origin, visible(each.file), _body(each))
+        said = f"suspended · {_body(each)}" if each.suspended else _body(each)
+        made.add_row(Text(visible(each.name), "bold"), str(each.version), each.origin, visible(each.file), said)
     yield made
 
 
@@ -38,6 +39,7 @@ def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
         new = each.deployment != last
         last = each.deployment
         what = "added" if each.before is None else "removed" if each.after is None else "changed"
+        what = "suspended" if each.state == "suspended" else what
         made.add_row(
             str(each.deployment) if new else "",
             _moment(each.at) if new else "",

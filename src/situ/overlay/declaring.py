@@ -138,7 +138,7 @@ def declared(state: State, given: Declared, now: float) -> Effects:
             yield Answer(ticket=pending.answer, message=Ack(req=pending.req))
         return
     gone = _go_over(state, pending.what, given.kept) if isinstance(pending.what, Client) else ()
-    own(state, given.what or pending.what)
+    own(state, given.what or pending.what, given.version)
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
@@ -269,13 +269,28 @@ def is_durable(what: Declaration) -> bool:
     return isinstance(what, Subscription) and what.durable
 
 
-def own(state: State, what: Declaration) -> None:
+def forget_gone(state: State, former: Deployed, deployed: Deployed) -> None:
+    """What somebody else took out of the registry is the client's no more: it has to be declared anew."""
+    for of in (Advertisement, Subscription):
+        for id in table_of(former, of).keys() - table_of(deployed, of).keys():
+            client, _, name = id.partition("/")
+            things = state.owned.get(client, {})
+            if (of, name) in things and state.since.get((of, id), 0) < deployed.version:
+                del things[of, name]
+                state.since.pop((of, id), None)
+                if not things:
+                    del state.owned[client]
+
+
+def own(state: State, what: Declaration, version: int = 0) -> None:
+    state.since[type(what), what.id] = version
     state.withdrawing.discard((type(what), what.id))
     state.owned.setdefault(what.client, {})[type(what), what.name] = what
 
 
 def disown(state: State, what: Declaration) -> None:
     state.withdrawing.add((type(what), what.id))
+    state.since.pop((type(what), what.id), None)
     own = state.owned.get(what.client, {})
     own.pop((type(what), what.name), None)
     if not own:

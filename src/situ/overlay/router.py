@@ -30,6 +30,7 @@ from situ.overlay.declaring import (
     declared,
     defined,
     disown,
+    forget_gone,
     is_durable,
     known_of,
     own,
@@ -120,6 +121,8 @@ def _start(state: State, given: Start, now: float) -> Effects:
 
 def _deployed(state: State, given: Deployed, now: float) -> Effects:
     if state.deployed is None or given.version >= state.deployed.version:
+        if state.deployed is not None:
+            forget_gone(state, state.deployed, given)
         state.deployed, state.grace = given, given.grace
         state.withdrawing = {each for each in state.withdrawing if each[1] in table_of(given, each[0])}
         deployed = {Advertisement: given.advertisements, Subscription: given.subscriptions}

@@ -88,6 +88,8 @@ class State:
     """Of clients that were here before the router started and have not come back yet."""
     owned: dict[str, dict[tuple[type, str], Declaration]] = field(default_factory=dict)
     """Client → what it declared itself."""
+    since: dict[tuple[type, str], int] = field(default_factory=dict)
+    """Type and id of what a client declared itself → the version that has it first."""
     incarnations: dict[str, int] = field(default_factory=dict)
     """Client → the highest incarnation of its keys: readers take what is below for repeats."""
     plain: dict[str, tuple[int, int]] = field(default_factory=dict)

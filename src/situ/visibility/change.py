@@ -288,6 +288,11 @@ class _Changing:
 
     def _apply(self, graph: ScopeGraph) -> ScopeGraph | None:
         """Who replaces the document must administer the whole of each dimension in which it differs."""
+        named = ((name, "a dimension") for name in graph.dimensions)
+        scopes = ((name, "a scope") for each in graph.dimensions.values() for name in each.scopes)
+        clients = ((name, "a client") for name in (*graph.clients, *(each.to for each in graph.grants)))
+        for name, what in (*named, *scopes, *clients):
+            self.problems.extend(_name_problems(name, what))
         checked = check_graph(graph, self.problems, Around(clients=self.known.clients))
         self.problems.extend(check_filters(graph, self.known.filters))
         for name in sorted(diff(self.graph, graph).dimensions):

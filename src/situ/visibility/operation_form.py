@@ -87,7 +87,7 @@ def operation_from_json(value: Any) -> Operation:
     """The operation that :func:`operation_as_json` gave; ValueError for what it cannot have given."""
     if not isinstance(value, Mapping):
         raise ValueError("an operation is an object")
-    make = _MAKERS.get(value.get("do"))
+    make = _MAKERS.get(str(value.get("do")))
     if make is None:
         raise ValueError(f"`do` is one of {', '.join(_MAKERS)}")
     return make(_Fields(value))
@@ -167,7 +167,7 @@ def _link(of: _Fields) -> Operation:
     return SetLink(dimension=of.text("dimension"), member=member, scope=scope, up=of.maybe("up"), down=of.maybe("down"))
 
 
-_MAKERS: Mapping[Any, Callable[[_Fields], Operation]] = {
+_MAKERS: Mapping[str, Callable[[_Fields], Operation]] = {
     "join": _member(JoinScope),
     "leave": _member(LeaveScope),
     "put": _put,
