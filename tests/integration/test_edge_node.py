@@ -178,7 +178,7 @@ def test_wrong_declarations_are_refused_with_a_remedy(zones: Zones) -> None:
                 (desk.publish_event("Nothing", x=1), "INT601"),
                 (desk.unadvertise("nothing"), "R002"),
                 (desk.publish_event("Level", ad="nothing", tank="a", level=1), "R002"),
-                (desk.advertise("Level", scopes={"x": "y"}), "R102"),
+                (desk.advertise("Level", scopes={"x": "y"}), "V001"),
                 (desk.register_for_events("Level", context="us"), "INT501"),
                 (desk.use_context("us"), "INT501"),
             ):

@@ -222,7 +222,9 @@ def test_nothing_is_declared_again_by_a_client_that_comes_back(zones: Zones) -> 
             await eventually(lambda: "desk/all" in zone.registry.current().subscriptions)
             await put(zone, LeaveScope(member="desk", scope="office", dimension=M))
             await eventually(waiting.done)
-            assert isinstance(waiting.exception(), SituError)
+            lost = waiting.exception()
+            assert isinstance(lost, SituError)
+            assert lost.code == "V006"
             await put(zone, JoinScope(member="desk", scope="office", dimension=M))
             await zone.stop()
             await zone.start()

@@ -839,3 +839,12 @@ def test_what_somebody_else_took_out_has_to_be_declared_anew(machine: Machine) -
     machine.do(deployed(3))
     again = machine.say(Subscribe(req=2, sub="board", types=("Level",), durable=True))
     assert isinstance(the(Declare, again), Declare)
+
+
+def test_what_is_lost_before_it_is_known_to_be_there_is_not_owned(machine: Machine) -> None:
+    declare = the(Declare, machine.say(Subscribe(req=1, sub="live", types=("Level",), scopes=LINE)))
+    assert isinstance(declare, Declare)
+    effects = machine.do(deployed(3, suspended=(Suspended(what=TAGGED, version=5, **GONE),)))
+    assert isinstance(the(Send, effects), Send)
+    machine.do(Declared(ticket=declare.ticket, version=2))
+    assert refusal(machine.say(History(req=2, sub="live"))).code == "R002"

@@ -51,6 +51,10 @@ class Installing:
         if state == "installed":
             self._installed.set()
 
+    def end(self) -> None:
+        """Nobody need wait any more: it will never be."""
+        self._installed.set()
+
     async def wait(self, seconds: float | None) -> bool:
         """Whether it is installed within this time."""
         if self._installed.is_set():
@@ -134,7 +138,10 @@ class Registration:
         an engine may be busy with a batch.
         """
         seconds = _PATIENCE * install_timeout
-        if not await self.installing.wait(seconds):
+        done = await self.installing.wait(seconds)
+        if self.error is not None:
+            raise self.error
+        if not done:
             missing = f": {', '.join(self.installing.missing)}" if self.installing.missing else ""
             raise SituError(NOT_INSTALLED(what="subscription", name=self.id, seconds=f"{seconds:g}", missing=missing))
 

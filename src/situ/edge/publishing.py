@@ -37,6 +37,8 @@ class Publications:
         self.ads: dict[str, Advertisement] = {}
         self.suspended: dict[str, tuple[str, SituError]] = {}
         """Advertisements that this client has no right to any more, by name: their types, and why."""
+        self._lost: dict[str, SituError] = {}
+        """Those that were lost before this node knew that it had them."""
         self._session = session
         self._sender = sender
         self._ids = files.ids
@@ -56,8 +58,11 @@ class Publications:
         if known is not None and known.type == type and _says(known, where, tags):
             return known
         message = Advertise(req=self._session.request(), ad=name, type=type, filter=where, scopes=tags)
+        self._lost.pop(name, None)
         answer = await self._session.ask(message)
         assert isinstance(answer, AdAck)
+        if name in self._lost:
+            raise self._lost.pop(name)
         made = Advertisement(self.client, name, type, Installing(), where, tags)
         made.installing.told(answer.state, answer.version, answer.missing)
         self.ads[name] = made
@@ -101,7 +106,9 @@ class Publications:
     def suspend(self, name: str, error: SituError) -> None:
         """The client has no right to an advertisement any more: nothing is published under it, or in its place."""
         ad = self.ads.pop(name, None)
-        if ad is not None:
+        if ad is None:
+            self._lost[name] = error
+        else:
             self.suspended[name] = ad.type, error
             self._ad_of.clear()
             self._starts.clear()

@@ -98,6 +98,8 @@ class Subscriptions:
             if known is None:
                 self.registrations.pop(name, None)
             raise
+        if made.error is not None:  # it was lost as soon as it was there
+            raise made.error
         made.installing.told(answer.state, answer.version, answer.missing)
         self.suspended.pop(name, None)
         if made.durable and made.consumer is None:
@@ -206,10 +208,10 @@ class Subscriptions:
         registration.reading = True
         try:
             while not await registration.installing.wait(_ASK_AGAIN):
-                if registration.error is not None:
-                    raise registration.error
                 # The word that it is may have been lost with a connection.
                 await self._ask_installed(registration)
+            if registration.error is not None:
+                raise registration.error
             if registration.consumer is not None:
                 events = registration.consumer.stream(registration.pages, limit)
             elif registration.pages is not None:
@@ -276,6 +278,7 @@ class Subscriptions:
         registration.buffer.clear()
         registration.buffer.end()
         registration.ended.set()
+        registration.installing.end()
         if registration.consumer is not None:
             task = asyncio.get_running_loop().create_task(registration.consumer.end())
             self._ending.add(task)

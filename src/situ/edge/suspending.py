@@ -16,9 +16,11 @@ from situ.tags import ANY
 
 
 def suspended_in(deployment: Deployment, objects: Iterable[Object]) -> tuple[Suspended, ...]:
-    """Suspended declarations as the router's machine takes them."""
+    """Suspended declarations as the router's machine takes them; those that only a later version lacks are not yet."""
     found = []
     for each in objects:
+        if each.name in (deployment.advertisements if each.kind == "advertisement" else deployment.subscriptions):
+            continue
         of = Advertisement if each.kind == "advertisement" else Subscription
         what: Advertisement | Subscription = of.from_json(each.name, json.loads(each.body))
         why = why_suspended(deployment, what) or _meanwhile(what)

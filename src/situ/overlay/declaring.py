@@ -138,7 +138,8 @@ def declared(state: State, given: Declared, now: float) -> Effects:
             yield Answer(ticket=pending.answer, message=Ack(req=pending.req))
         return
     gone = _go_over(state, pending.what, given.kept) if isinstance(pending.what, Client) else ()
-    own(state, given.what or pending.what, given.version)
+    if not _is_over(state, pending.what, given.version):
+        own(state, given.what or pending.what, given.version)
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
@@ -267,6 +268,13 @@ def _same(one: Declaration, other: Declaration) -> bool:
 
 def is_durable(what: Declaration) -> bool:
     return isinstance(what, Subscription) and what.durable
+
+
+def _is_over(state: State, what: Declaration, version: int) -> bool:
+    """Whether a later version, which is here already, lacks again what this one has."""
+    if state.deployed is None or version >= state.deployed.version or isinstance(what, Client):
+        return False
+    return what.id not in table_of(state.deployed, type(what))
 
 
 def forget_gone(state: State, former: Deployed, deployed: Deployed) -> None:

@@ -125,8 +125,7 @@ def _deployed(state: State, given: Deployed, now: float) -> Effects:
             forget_gone(state, state.deployed, given)
         state.deployed, state.grace = given, given.grace
         state.withdrawing = {each for each in state.withdrawing if each[1] in table_of(given, each[0])}
-        deployed = {Advertisement: given.advertisements, Subscription: given.subscriptions}
-        yield from suspend(state, given.suspended, deployed)
+        yield from suspend(state, given.suspended)
 
 
 def _timer(state: State, given: Timer, now: float) -> Effects:

@@ -7,8 +7,6 @@ right to any more are its own no more, and it is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from situ.catalogue import NOT_UNDERSTOOD
 from situ.overlay.effects import Adopted, Answer, Received, Rescope, Rescoped, Send, Suspended
 from situ.overlay.messages import ChangeScopes, Nack, Offered, ScopeAck, Tags
@@ -81,13 +79,13 @@ def confirmed(state: State, given: Adopted) -> Effects:
     state.rescoped = held
 
 
-def suspend(state: State, suspended: tuple[Suspended, ...], deployed: Mapping[type, Mapping[str, object]]) -> Effects:
+def suspend(state: State, suspended: tuple[Suspended, ...]) -> Effects:
     """What is suspended since the last look belongs to its client no more; joining again needs a new declaration."""
     known = state.suspended
     state.suspended = frozenset((type(each.what), each.what.id, each.version) for each in suspended)
     for each in suspended:
         what = each.what
-        if (type(what), what.id, each.version) in known or what.id in deployed[type(what)]:
+        if (type(what), what.id, each.version) in known:
             continue
         own = state.owned.get(what.client, {})
         own.pop((type(what), what.name), None)
