@@ -8,8 +8,11 @@ import pytest
 
 from situ.catalogue import TYPE_NOT_AVAILABLE
 from situ.deployment import Deployment
+from situ.deployment.plan import compile_plan
 from situ.deployment.showing import Showing
 from situ.edge.describing import Describing
+from situ.event.message import join_lines
+from situ.event.row import Bad, Origin, Row
 from situ.overlay.messages import Describe
 from situ.settings import Settings
 from situ.subscription.model import Advertisement, Client, Subscription
@@ -155,3 +158,34 @@ def test_a_pair_that_depends_could_be_seen() -> None:
     assert not could.ever("eve", ALPHA, "Fire")
     assert not could.ever("eve", ALPHA, "Note")
     assert not could.ever("eve", NO_TAGS, "Alarm")
+
+
+def sent(type: str, data: str, client: str = "far") -> list[Row | Bad]:
+    """What becomes of an event that a client sends."""
+    plan = compile_plan(deploy())
+    body = join_lines([f'{{"specversion":"1.0","id":"1","source":"s","type":"{type}","data":{data}}}'.encode()])
+    origin = Origin(client=client, incarnation=1, seq=1, received=0, pos=0)
+    return plan.stamped(plan.interpretation.decode(body, origin))
+
+
+@pytest.mark.parametrize("data", ["{}", '{"pay": {"salary": 1}}', '{"pay": 3, "more": 1}'])
+def test_an_event_of_a_hidden_type_is_one_of_no_type(data: str) -> None:
+    (hidden,), (unknown,) = sent("Payroll", data), sent("Payrool", data)
+    assert isinstance(hidden, Bad)
+    assert isinstance(unknown, Bad)
+    assert [each[0] for each in hidden.errors] == ["INT701"]
+    assert str(hidden.errors).replace("Payroll", "…") == str(unknown.errors).replace("Payrool", "…")
+    assert hidden.stage == unknown.stage
+
+
+def test_who_is_shown_a_type_is_told_what_is_wrong_with_an_event() -> None:
+    for client, code in (("press", "INT707"), ("ann", "INT707"), ("eve", "INT701")):
+        (bad,) = sent("Payroll", "{}", client)
+        assert isinstance(bad, Bad)
+        assert bad.errors[0][0] == code, client
+    (unadvertised,) = sent("Payroll", '{"pay": {"salary": 1}}', "ann")
+    assert isinstance(unadvertised, Bad)
+    assert unadvertised.errors[0][0] == "R002"
+    (broken,) = sent('Pay"', "{}")
+    assert isinstance(broken, Bad)
+    assert broken.errors[0][0] != "INT701"

@@ -5,6 +5,7 @@ The same plan for all engines: they differ in where it runs, not in what it says
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from situ.deployment.detecting import Detecting
@@ -14,7 +15,10 @@ from situ.deployment.numbering import NO_NUMBERING
 from situ.deployment.promises import Promises
 from situ.deployment.reading import Reading
 from situ.deployment.seeing import Seeing
+from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
+from situ.deployment.veiling import veil
+from situ.event.row import Bad, Row
 from situ.subscription.routing import Routing, compile_routing
 from situ.subscription.stamp import Stamp
 
@@ -35,6 +39,14 @@ class Plan:
     """What policies see, if there are scopes."""
     meeting: Meeting | None = None
     """Who may see situations, if there are scopes."""
+
+    showing: Showing | None = None
+    """Which types clients are shown; None: nothing is hidden from anybody."""
+
+    def stamped(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
+        """The rows with their advertisements, or why they have none, as their clients may know it."""
+        stamped = self.stamp.each(rows)
+        return stamped if self.showing is None else veil(stamped, self.showing, self.stamp.advertises)
 
     @property
     def version(self) -> int:
@@ -75,6 +87,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
         detecting=detecting,
         promises=promises,
         seeing=seeing,
+        showing=Showing.of(deployment, previous.showing if previous is not None else None),
         reading=Reading.of(detecting, seeing),
         meeting=Meeting.of(deployment, detecting, seeing),
         stamp=Stamp(

@@ -13,7 +13,7 @@ from situ.event.row import Bad, Row
 
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:
     """The rows, stamped; what was bad before stays as it is."""
-    stamped = plan.stamp.each(rows)
+    stamped = plan.stamped(rows)
     if plan.seeing is not None:
         plan.seeing.stamp(row for row in stamped if isinstance(row, Row))
     return stamped

@@ -142,6 +142,10 @@ class Stamp:
             remedy = "Advertise the type first, in a file of clients/ or through the client library."
         return NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy)
 
+    def advertises(self, client: str, type: str) -> bool:
+        """Whether the client has advertised events of this type, in root's terms."""
+        return any(self._fits(type, each.type) for each in self._of_client.get(client, ()))
+
     def _check(self, client: str, type: str, ad: str) -> str | Problem:
         declared = self._advertisements.get(ad)
         if declared is None or declared.client != client:
