@@ -243,13 +243,6 @@ UNSEEN_SOURCE = define(
     policy=str,
     source=str,
 )
-SCOPES_NOT_KEPT = define(
-    "V019",
-    "scopes that no engine keeps to",
-    "Engines of this release do not keep events inside of scopes yet: {names} would let everybody see everything.",
-    "`situ check` and `situ scopes` work with them. To run the project, move `scopes.yaml` out of its folder.",
-    names=str,
-)
 CHANGED_ELSEWHERE = define(
     "V022",
     "changed in the folder and while events flow",

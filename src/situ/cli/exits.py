@@ -54,7 +54,6 @@ _EXITS = {
     "P120": Exit.REFUSED,
     "P127": Exit.REFUSED,
     "V014": Exit.REFUSED,
-    "V019": Exit.REFUSED,
     "R001": Exit.UNREACHABLE,
 }
 

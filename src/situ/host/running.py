@@ -33,7 +33,6 @@ from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
-from situ.project.apply import refuse_scopes
 from situ.registry import Registry, current_user, open_registry
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
 
@@ -89,7 +88,6 @@ class Running:
         self._pulse.tell(STOPPED)
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        refuse_scopes(self._deployment)
         lock = stack.enter_context(FolderLock(self.folder))
         stack.enter_context(logging_to(self.folder))
         stack.callback(log.info, "stopped")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from situ.catalogue import SCOPES_NOT_KEPT
 from situ.deployment import Deployment
 from situ.documents import Limits, parse_yaml, substitute
 from situ.errors import Problems, SituError
@@ -35,15 +34,8 @@ def apply_folder(
 
     ``start`` is where policies start that are new.
     """
-    refuse_scopes(deployment)
     written = find_written(path)
     return registry.apply(deployment, who, reason, written=written, allowed=allowed or Allowed(), start=start)
-
-
-def refuse_scopes(deployment: Deployment) -> None:
-    """V019 if there are scopes, which engines do not keep to: better not at all than open to everybody."""
-    if dimensions := deployment.scopes.dimensions:
-        raise SituError(SCOPES_NOT_KEPT(names=", ".join(f"`{name}`" for name in dimensions)))
 
 
 def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:
