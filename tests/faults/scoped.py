@@ -1,0 +1,298 @@
+"""A project with scopes under load: documents of scopes that are generated, and what each client may and must get.
+
+Who reads notes with each event which epochs can have been in force when it was handed over. When each event was stamped
+stands in the root log. What is visible in an epoch is asked of the rules themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import situ
+from situ.bus.credentials import ClientCredentials, make_seed, public_key, write_secret
+from situ.bus.nats import open_bus
+from situ.deployment import Deployment
+from situ.edge.event import Event
+from situ.edge.node import Node
+from situ.errors import SituError
+from situ.event.row import Row
+from situ.project.check import check_folder
+from situ.registry import open_registry
+from situ.registry.engines import adopted_versions
+from situ.registry.snapshots import publish_deployment
+from situ.tags import TagSet
+from situ.visibility.filters import Filters
+from situ.visibility.graph import ScopeGraph
+from situ.visibility.reference import visible
+from situ.visibility.stamping import RootEvent
+from tests.faults.deployed import PATIENCE, Deployed, deployed
+from tests.project_files import write
+
+CLIENTS = """
+version: 1
+clients:
+  press: {scopes: {membership: line}, advertisements: {alarms: {type: Alarm}}}
+  clerk: {scopes: {membership: office}, advertisements: {alarms: {type: Alarm}}}
+  crew: {scopes: {membership: line}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  desk: {scopes: {membership: office}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  wall: {scopes: {membership: office}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  badge: {scopes: {membership: guest}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  gate: {scopes: {membership: guest}, subscriptions: {some: {types: [Alarm], where: level > 0, durable: true}}}
+  screen: {scopes: {membership: guest}}
+"""
+FILTERS = ("", "level >= 2", "level < 4", "text <> 'jam'", "level IN (0, 2, 3)", "level = 1 OR text = 'fire'")
+READERS = {"crew": "line", "desk": "office", "wall": "office", "badge": "guest", "gate": "guest", "screen": "guest"}
+PUBLISHERS = {"press": "line", "clerk": "office"}
+KNOWN = ("desk", "badge")
+"""Clients that have credentials of their own, and may nothing but ask their router."""
+
+
+AWAY = (SituError, OSError)
+
+
+def alarm(number: int) -> dict[str, Any]:
+    return {"text": ("jam", "fire", "alarm")[number % 3], "level": number % 5, "number": number}
+
+
+def scopes(dice: random.Random) -> str:
+    """Somebody joined, left, or has another filter."""
+    line, office, guest = (dice.choice(FILTERS) for _ in range(3))
+    into = dice.choice(("plant", "plant", "plant", ""))
+    inside = dice.choice(("office", "office", "plant", "office, plant", "line", ""))
+    everybody = {**PUBLISHERS, **READERS}
+    members = "".join(f"  {client}: {{ membership: [{scope}] }}\n" for client, scope in everybody.items())
+    return f"""
+version: 1
+dimensions:
+  membership:
+    mode: closed
+    scopes:
+      plant: {{}}
+      line: {{ in: [plant]{_filter("output", line)} }}
+      office: {{ in: [{into}]{_filter("input", office)} }}
+      guest: {{ in: [{inside}]{_filter("input", guest)} }}
+clients:
+{members}"""
+
+
+def _filter(name: str, text: str) -> str:
+    return f', {name}: "{text}"' if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """An event that a client got, and the epochs that can have been in force when it was handed over."""
+
+    key: str
+    first: int
+    last: int
+
+
+@dataclass
+class Scoped:
+    """A run with scopes, and what is known of its epochs."""
+
+    at: Deployed
+    dice: random.Random
+    graphs: dict[int, ScopeGraph] = field(default_factory=dict)
+    deployment: Deployment = field(default_factory=Deployment)
+    confirmed: int = 0
+    """The last epoch that engine and router were seen to work with."""
+    got: dict[str, list[Got]] = field(default_factory=lambda: {client: [] for client in READERS})
+
+    @property
+    def epoch(self) -> int:
+        """The last one that was asked for."""
+        return max(self.graphs)
+
+    def change(self) -> None:
+        """Put other scopes in force, as `situ apply` does; a run that is there takes them up by itself."""
+        while True:
+            write(self.at.folder, {"scopes.yaml": scopes(self.dice)})
+            checked = check_folder(self.at.folder)
+            assert checked.deployment is not None, checked.problems
+            if not self.graphs or checked.deployment.scopes != self.deployment.scopes:
+                break
+        with open_registry(self.at.folder, checked.deployment.settings) as registry:
+            self.deployment = registry.apply(checked.deployment, "test").deployment
+        self.graphs[self.deployment.epoch] = self.deployment.scopes
+
+    async def confirm(self) -> None:
+        """Wait until engine and router work with what is in force."""
+        wanted, epoch = self.deployment.version, self.epoch
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while asyncio.get_running_loop().time() < deadline:
+            self.at.check()
+            with suppress(SituError):
+                async with await open_bus(self.at.address, name="test", timeout=10) as bus:
+                    await publish_deployment(bus, self.deployment)
+                    while asyncio.get_running_loop().time() < deadline:
+                        adopted = await adopted_versions(bus)
+                        if min(adopted.get(each, 0) for each in (self.at.engine, "router-r1")) >= wanted:
+                            self.confirmed = epoch
+                            return
+                        await asyncio.sleep(0.02)
+        raise AssertionError(f"version {wanted} is not at work")
+
+    # ── clients ──
+
+    @asynccontextmanager
+    async def connected(self, client: str) -> AsyncIterator[Node]:
+        """A client; who comes while no run is there tries again."""
+        credentials = str(secret_of(self.at.folder, client)) if client in KNOWN else None
+        while True:
+            self.at.check()
+            with suppress(*AWAY):
+                node = situ.connect(
+                    self.at.folder, client=client, timeout=PATIENCE, queue_timeout=PATIENCE, credentials=credentials
+                )
+                entered = await node.__aenter__()
+                break
+            await asyncio.sleep(0.2)
+        try:
+            yield entered
+        finally:
+            await node.__aexit__(None, None, None)
+
+    async def publish(self, client: str, rate: float, enough: asyncio.Event) -> None:
+        """Publish numbered alarms until it is enough; all are stored when this returns."""
+        async with self.connected(client) as node:
+            number = 0
+            while not enough.is_set():
+                for _ in range(10):
+                    number += 1
+                    await node.publish_event("Alarm", alarm(number))
+                await asyncio.sleep(10 / rate)
+            assert await node.flush(PATIENCE), "everything published is stored in the end"
+
+    async def follow(self, client: str, *types: str, **options: Any) -> None:
+        """Read all the time. What was handed over may wait in the client for a while: any epoch since will do."""
+        async with self.connected(client) as node:
+            async for event in node.events(*types, **options):
+                self.note(client, event, 0)
+
+    async def look_in(self, client: str, name: str, most: int, idle: float = 1.5) -> None:
+        """Read what waits, while scopes stay as they are and are known to be at work; then go."""
+        assert self.confirmed == self.epoch
+        async with self.connected(client) as node, aclosing(node.events(durable=name, limit=most)) as events:
+            with suppress(TimeoutError, StopAsyncIteration):
+                while True:
+                    async with asyncio.timeout(idle):
+                        event = await anext(events)
+                    self.note(client, event, self.confirmed)
+
+    def note(self, client: str, event: Event, first: int) -> None:
+        self.got[client].append(Got(event.key, first, self.epoch))
+
+    # ── what they may and must have got ──
+
+    def check(self, *, killed: int) -> Mapping[str, int]:
+        """Nobody got what was not visible in both epochs, or anything twice; nothing that always was is missing.
+
+        What was hidden for a while may come or not, and in its place or later: a run that was killed routes again what
+        the one before routed last. How often which of these was to the point.
+        """
+        rows = {row.key: row for row in self.at.root() if row.client in PUBLISHERS}
+        seen = _Seen(self, rows)
+        points: Counter[str] = Counter(events=len(rows), epochs=len(self.graphs), killed=killed)
+        for client in READERS:
+            got = self.got[client]
+            repeated = [key for key, times in Counter(each.key for each in got).items() if times > 1]
+            assert not repeated, f"{client} got {len(repeated)} events twice: {repeated[:5]}"
+            for each in got:
+                row = rows[each.key]
+                then = row.epoch
+                assert seen(row, client, then), f"{client} got {row.key}, which was not visible in epoch {then}"
+                later = range(max(each.first, then), max(each.last, then) + 1)
+                assert any(seen(row, client, epoch) for epoch in later), f"{client} got {row.key} in one of {later}"
+                points["older"] += each.first > then
+            _check_order(client, [each for each in got if seen.always(rows[each.key], client)], rows)
+            if client == "screen":
+                continue  # it was promised nothing
+            had = {each.key for each in got}
+            for row in rows.values():
+                if client == "gate" and alarm_of(row)["level"] == 0:
+                    assert row.key not in had
+                    continue
+                must = seen.always(row, client)
+                assert row.key in had or not must, f"{client} did not get {row.key} of epoch {row.epoch}"
+                points["must"] += must
+                points["withheld"] += row.key not in had and seen(row, client, row.epoch)
+        points["screen"] = len(self.got["screen"])
+        return points
+
+
+def alarm_of(row: Row) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(row.data)
+    return data
+
+
+def _check_order(client: str, got: Sequence[Got], rows: Mapping[str, Row]) -> None:
+    last: dict[str, int] = {}
+    for place, each in enumerate(got):
+        row = rows[each.key]
+        if row.seq <= last.get(row.client, 0):
+            around = [(one.key, rows[one.key].epoch, one.last) for one in got[max(place - 10, 0) : place + 5]]
+            raise AssertionError(f"{client} got {row.key} behind {last[row.client]}: {around}")
+        last[row.client] = row.seq
+
+
+class _Seen:
+    """Visibility by the rules alone."""
+
+    def __init__(self, scoped: Scoped, rows: Mapping[str, Row]) -> None:
+        self._scoped = scoped
+        self._filters = Filters(scoped.deployment.types)
+        self._events = {
+            key: RootEvent(filters=self._filters, type=row.type, envelope={"type": row.type}, data=alarm_of(row))
+            for key, row in rows.items()
+        }
+        self._known: dict[tuple[int, str, str, str, int], bool] = {}
+
+    def __call__(self, row: Row, client: str, epoch: int) -> bool:
+        data = alarm_of(row)
+        place = (epoch, row.client, client, data["text"], data["level"])  # no filter asks for anything else
+        found = self._known.get(place)
+        if found is None:
+            published = TagSet.of({"membership": PUBLISHERS[row.client]})
+            subscribed = TagSet.of({"membership": READERS[client]})
+            graph = self._scoped.graphs[epoch]
+            found = self._known[place] = visible(graph, self._events[row.key], published, subscribed)
+        return found
+
+    def always(self, row: Row, client: str) -> bool:
+        """Whether it was never hidden since it was stamped."""
+        return all(self(row, client, epoch) for epoch in range(row.epoch, self._scoped.epoch + 1))
+
+
+def secret_of(folder: Path, client: str) -> Path:
+    return folder.parent / f"{client}.creds"
+
+
+@contextmanager
+def scoped(folder: Path, *, engine: str, seed: int) -> Iterator[Scoped]:
+    """A run that keeps to scopes."""
+    dice = random.Random(seed)
+    files = {"clients/all.yaml": CLIENTS, "scopes.yaml": scopes(dice)}
+    with deployed(folder, engine=engine, files=files, start=False) as at:
+        made = Scoped(at, dice)
+        made.change()
+        with open_registry(folder, made.deployment.settings) as registry:
+            for client in KNOWN:
+                seed_of = make_seed()
+                registry.principals.add(client, public_key(seed_of), who="test")
+                zone = made.deployment.settings.zone
+                write_secret(
+                    secret_of(folder, client), ClientCredentials(client=client, zone=zone, seed=seed_of).text()
+                )
+        at.start()
+        at.ready()
+        yield made
