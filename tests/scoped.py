@@ -107,6 +107,7 @@ PROJECT = {
     **{f"policies/{name}.dpl": text for name, text in POLICIES.items()},
     "actions.yaml": FILES["actions.yaml"] + "\n          say so: [{publish: GuestAlone, data: {text: '{A} again'}}]\n",
     "clients/people.yaml": CLIENTS,
+    "people.csv": FILES["people.csv"] + "g3,guest\n",
     "scopes.yaml": SCOPES,
 }
 EAST, WEST, GROUP, OTHER = (TagSet.of({"site": name}, rest=True) for name in ("east", "west", "group", "other"))

@@ -460,7 +460,7 @@ def test_situations_that_reach_nobody(tmp_path: Path) -> None:
     released = (
         scopes
         + "grants: [{to: boss, dimension: tenant, may: [admin]}]\n"
-        + ("releases: [{policy: watch, dimensions: [tenant], by: boss}]\n")
+        + ("releases: [{policy: watch, dimensions: [tenant], keep: [text], by: boss}]\n")
     )
 
     def codes(scopes: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -62,7 +63,19 @@ class Progress:
             if name not in now.watches:
                 hold = former.watches[name].policy.hold if former is not None and name in former.watches else 0
                 told += lifecycle.close(before.open, POLICY_REMOVED, before.reached, hold)
-        return replace(self, policies=kept), told
+        return replace(self, policies=kept, seen=self._seen_by(now, former)), told
+
+    def _seen_by(self, now: Detecting, former: Detecting | None) -> Mapping[str, Seen]:
+        """With what policies have heard that read as somebody else from now on: time does not stop for them."""
+        found = dict(self.seen)
+        for name, watch in now.watches.items():
+            before = former.watches.get(name) if former is not None else None
+            if before is not None and before.reads != watch.reads:
+                for push in watch.patience:
+                    heard = self.seen.get(heard_as(push, before.reads))
+                    if heard is not None:
+                        found.setdefault(heard_as(push, watch.reads), heard)
+        return found if len(found) > len(self.seen) else self.seen
 
     def heard(self, *parts: Mapping[str, Seen]) -> Progress:
         """With what parts of a batch have seen of push sources."""
@@ -72,9 +85,13 @@ class Progress:
         """What a policy has seen of its push sources; nothing of what it does not see."""
         if watch.reads is None:
             return self.seen
-        # Before there were scopes it saw what everybody did.
-        found = {push: self.seen.get(heard_as(push, watch.reads), self.seen.get(push)) for push in watch.patience}
+        found = {push: self.seen.get(heard_as(push, watch.reads)) for push in watch.patience}
         return {push: seen for push, seen in found.items() if seen is not None}
+
+    def heard_of(self, push: str) -> Seen | None:
+        """What all policies together have seen of a push source."""
+        found = [seen for name, seen in self.seen.items() if name == push or name.startswith(f"{push}@")]
+        return reduce(Seen.merge, found) if found else None
 
     def watermarks(self, detecting: Detecting, clock: int) -> dict[str, int]:
         """How far event time is settled for each policy; one that has heard nothing yet is not among them."""

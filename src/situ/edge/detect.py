@@ -339,14 +339,15 @@ class EdgeDetection:
         assert self._plan is not None
         assert self._plan.meeting is not None
         await self._learn([row for each in taken for row in each.rows])
-        worked = await asyncio.to_thread(self._worked, taken, clock)
+        large = self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
+        worked = await asyncio.to_thread(self._worked, taken, clock) if large else self._worked(taken, clock)
         if not worked.found:
             return decide(self._detecting, worked, worked.found)
         positions = {each for some in worked.found.values() for found in some for each in found.positions if each}
         causes = await self._causes(sorted(positions))
         await self._learn(list(causes.values()))
         counted = self._plan.meeting.counted(worked.found, causes)
-        return await asyncio.to_thread(decide, self._detecting, worked, counted)
+        return decide(self._detecting, worked, counted)
 
     def _worked(self, taken: Sequence[_Taken], clock: int) -> Worked:
         assert self._plan is not None

@@ -40,7 +40,8 @@ def _with_attributes(value: Any) -> Any:
 class Event(msgspec.Struct, kw_only=True):
     """What was published, and where it stands: its ``key`` among its producer's events, its ``pos`` in the log.
 
-    ``redelivered`` says that this process or one before it may have seen the event already.
+    ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
+    dimensions in which an administrator let a situation go, and with it all that it does not say any more.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Event(msgspec.Struct, kw_only=True):
     key: str = msgspec.field(name="situkey", default="")
     context: str = msgspec.field(name="situcontext", default="root")
     subject: str | None = None
+    released: str = ""
     confidence: str | None = None
     redelivered: bool = msgspec.field(name="situredelivered", default=False)
     position: str = msgspec.field(name="situpos", default="0")

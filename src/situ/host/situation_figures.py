@@ -140,7 +140,7 @@ def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, P
 
 
 def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
-    tally, seen, detecting = watched.tally, watched.progress.seen, watched.detecting
+    tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     if detecting is None:
         return {}
     idle: dict[str, int] = {}
@@ -149,7 +149,7 @@ def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
             idle[name] = max(idle.get(name, 0), patience.idle)
     found: dict[str, PushFigures] = {}
     for name in detecting.push:
-        heard, odd = seen.get(name), tally.unknown.get(name, Odd())
+        heard, odd = progress.heard_of(name), tally.unknown.get(name, Odd())
         found[name] = PushFigures(
             events=tally.events.get(name, 0),
             heard=heard.heard if heard is not None else None,

@@ -1,0 +1,158 @@
+"""Situations among scopes at the edge: three audiences, policies of policies, a release, and a crash in between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from situ.edge.detect import EdgeDetection
+from situ.edge.event import Event
+from situ.edge.node import Node
+from situ.event.lines import decode_line
+from situ.event.message import split_lines
+from situ.event.row import Row
+from situ.project.check import check_folder
+from situ.registry.snapshots import publish_deployment
+from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
+from tests.project_files import write
+from tests.scoped import PROJECT, SCOPES
+
+SITU = "defaults: {lateness: 100 ms, idle: 300 ms}\n"
+MORE = {name: text for name, text in PROJECT.items() if name != "situ.yaml"}
+# By audience: of which policies it is told, about whom. What is released names nobody.
+TOLD = {
+    "at-east": {
+        "presence": ("g1", "g2", "g3"),
+        "everywhere": ("g1", "g3"),
+        "again": ("g1", "g2", "g3"),
+        "counted": ("", "", ""),
+        "unaccompanied-guest": ("g1", "g2", "g3"),
+    },
+    "at-group": {
+        "presence": ("g1", "g3"),
+        "everywhere": ("g1", "g3"),
+        "again": ("g1", "g3"),
+        "counted": ("", "", ""),
+    },
+    "at-other": {"counted": ("", "", "")},
+}
+SIGHTINGS = (("reader-e", "g1", 5.0), ("reader-e", "g2", 9.0), ("reader-w", "g3", 9.0))
+
+
+def expected(audience: str, *stages: str) -> Counter[tuple[str, str, str]]:
+    return Counter((policy, who, stage) for stage in stages for policy, some in TOLD[audience].items() for who in some)
+
+
+def about(row_type: str, data: dict[str, list[dict[str, str]]]) -> tuple[str, str, str]:
+    bound = {each["alias"]: each["id"] for each in data["bindings"]}
+    return str(data["policy"]), bound.get("A", ""), row_type.rpartition(".")[2]
+
+
+@dataclass
+class Audience:
+    """A client that takes all that it is told of situations."""
+
+    events: AsyncIterator[Event]
+    got: list[Event] = field(default_factory=list)
+
+    async def take(self, wanted: Counter[tuple[str, str, str]]) -> None:
+        """As many more as these; and they are these."""
+        some = await take(self.events, wanted.total(), within=60)
+        self.got += some
+        assert Counter(about(each.type, each.data) for each in some) == wanted
+
+
+async def see(reader: Node, who: str, x: float) -> None:
+    await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": 5.0}})
+
+
+async def logged(zone: EdgeZone) -> list[Row]:
+    return [
+        decode_line(line) for each in await zone.messages(zone.names.root_stream) for line in split_lines(each.body)
+    ]
+
+
+def longer(text: str) -> str:
+    """Situations are open long enough for a process to die and come back."""
+    return text.replace("hold 2 s", "hold 4 s").replace("window 1 s\nconcepts", "window 1 s\nhold 4 s\nconcepts")
+
+
+def test_three_audiences_are_told_what_they_may_know_through_a_crash(tmp_path: Path) -> None:
+    more = {name: longer(text) if name.startswith("policies/") else text for name, text in MORE.items()}
+    more["policies/again.dpl"] = more["policies/again.dpl"].replace("window 3 s", "window 3 s\nhold 4 s")
+
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=more) as zone,
+            zone.connect("reader-e") as east,
+            zone.connect("reader-w") as west,
+            zone.connect("at-east") as at_east,
+            zone.connect("at-group") as at_group,
+            zone.connect("at-other") as at_other,
+        ):
+            nodes = {"at-east": at_east, "at-group": at_group, "at-other": at_other}
+            audiences = {name: Audience(node.events(durable="all")) for name, node in nodes.items()}
+            for reader, who, x in SIGHTINGS:
+                await see({"reader-e": east, "reader-w": west}[reader], who, x)
+            at_hand = audiences["at-other"]
+            await at_hand.take(expected("at-other", "opened"))
+            await zone.crash()  # these are open, others are not yet
+            await zone.start()
+            await at_hand.take(expected("at-other", "closed"))
+            for name in ("at-east", "at-group"):
+                await audiences[name].take(expected(name, "opened", "closed"))
+            for audience in audiences.values():
+                await nothing_more(audience.events, within=0.2)
+            for each in audiences["at-other"].got:
+                assert each.released == "site"
+                assert (each.data["causes"], each.data["bindings"]) == ([], [])
+                assert b"situparts" not in json.dumps(each.data).encode()
+            rows = [row for row in await logged(zone) if row.type.startswith("situ.situation.")]
+            assert all(row.parts for row in rows)
+            opened = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("opened")}
+            closed = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("closed")}
+            assert opened == closed, "what is told after the crash counts what came before it"
+            assert {row.ext for row in rows if row.client == "counted"} == {'"released":"site"'}
+            for message in await zone.messages(zone.names.out_stream):
+                assert (
+                    not any(decode_line(line).parts for line in split_lines(message.body))
+                    or b"situtags" in message.body
+                )
+
+    asyncio.run(run())
+
+
+def test_what_a_policy_may_see_no_more_makes_no_situation_though_it_remembers_it(tmp_path: Path) -> None:
+    more = {name: text for name, text in MORE.items() if "policies/" not in name}
+    more["policies/unaccompanied-guest.dpl"] = MORE["policies/unaccompanied-guest.dpl"].replace("1 s", "6 s")
+    # It will read as somebody else, who sees nothing of the east.
+    elsewhere = SCOPES.replace("guest: { reads: { site: east", "guest: { reads: { site: other").replace(
+        "unaccompanied-guest: { site: [east] }", "unaccompanied-guest: { site: [other] }"
+    )
+
+    async def run() -> None:
+        async with edge_zone(tmp_path, situ=SITU, more=more) as zone, zone.connect("reader-e") as reader:
+            write(zone.folder, {"scopes.yaml": elsewhere})
+            checked = check_folder(zone.folder)
+            assert checked.deployment is not None, checked.problems
+            await see(reader, "g1", 5.0)
+            await see(reader, "g2", 5.0)
+            assert zone.engine is not None
+            detection = zone.engine._detection
+            await eventually(lambda: detection.counts.events.get("seen") == 2)
+            await publish_deployment(zone.bus, zone.registry.apply(checked.deployment, "test").deployment)
+            await eventually(lambda: detection._plan is not None and detection._plan.version == 2)
+            assert [row.type for row in await logged(zone)] == ["Sighting", "Sighting"], "nothing was decided yet"
+            (first, _) = await logged(zone)
+            await eventually(lambda: reached(detection) > first.time + 6_000_000, within=60)
+            assert [row.type for row in await logged(zone)] == ["Sighting", "Sighting"]
+
+    asyncio.run(run())
+
+
+def reached(detection: EdgeDetection) -> int:
+    return detection._progress.policies["unaccompanied-guest"].reached or 0
