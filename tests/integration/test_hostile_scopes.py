@@ -87,6 +87,8 @@ MORE = {
     "sources/building.yaml": FILES["sources/building.yaml"].replace("csv:", "scopes: {rest: any}\n            csv:"),
     "people.csv": "nr,role\n" + "".join(f"g{number},guest\n" for number in range(100)),
     "policies/unaccompanied-guest.dpl": FILES["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s"),
+    "contexts/roles.yaml": "context: roles\nfunctions:\n"
+    "  role_of: {signature: string -> string, lookup: {p: {source: persons, key: {nr: value}}}, value: p.role}\n",
     "scopes.yaml": SCOPES,
 }
 SALARY = 471147
@@ -473,6 +475,22 @@ async def _(world: World) -> None:
 async def _(world: World) -> None:
     error = await world.refused(world.eve.use_context("roo"))
     assert "root" not in error.problems[0].hint
+
+
+@attempt("hearing in terms that look up in tables", "GuestAlone")
+async def _(world: World) -> None:
+    """Nobody asks a table who may see what it finds: such a context is for those whom the project puts there."""
+    there = await world.refused(world.eve.register_for_events("Notice", context="roles"))
+    nowhere = await world.refused(world.eve.register_for_events("Notice", context="rules"))
+    assert there.code == "INT501"
+    alike(there, nowhere, "roles", "rules")
+    await world.eve.define_context("mine", "extends: roles\n")
+    below = await world.refused(world.eve.register_for_events("Notice", context="mine"))
+    alike(below, nowhere, "mine", "rules")
+    async with client(world.server, world.zone, "eve2") as other:
+        there, nowhere = [await world.refused(other.use_context(name)) for name in ("roles", "rules")]
+        assert there.code == "INT501"
+        alike(there, nowhere, "roles", "rules")
 
 
 @attempt("what is declared for it")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from situ.catalogue import TYPE_NOT_AVAILABLE
+from situ.catalogue import CONTEXT_IN_USE, PASSES_UNMAPPED, TYPE_NOT_AVAILABLE
 from situ.deployment import Deployment
 from situ.deployment.plan import compile_plan
 from situ.deployment.showing import Showing
@@ -19,7 +19,7 @@ from situ.subscription.model import Advertisement, Client, Subscription
 from situ.tags import NO_TAGS, TagSet
 from situ.visibility.could_see import CouldSee
 from situ.visibility.filters import Filters
-from situ.visibility.graph import Dimension, Grant, ScopeGraph
+from situ.visibility.graph import NO_SCOPES, Dimension, Grant, ScopeGraph
 from tests.scopes import dimension, graph_of
 from tests.types_files import types_of
 
@@ -139,6 +139,19 @@ def test_nothing_is_suggested_that_is_not_shown() -> None:
     found = showing.told(outer, "far").cause
     assert found is not None
     assert found.values["nearest"] == ()
+
+
+def test_what_is_observed_names_nothing_hidden_and_nobody_else() -> None:
+    describing = Describing()
+    describing.adopt(deploy())
+    seen, hidden = (PASSES_UNMAPPED(type=name, context="mine", direction="out") for name in ("Alarm", "Payroll"))
+    used = CONTEXT_IN_USE(name="mine", users="subscription ann/all", outcome="not", fork="x", remedy="")
+    told = describing.observed([seen, hidden, used], "eve")
+    assert [each.values.get("type") for each in told] == ["Alarm", None]
+    assert "ann/all" not in told[1].message
+    assert describing.observed([hidden], "ann") == [hidden]
+    describing.adopt(deploy(NO_SCOPES))
+    assert describing.observed([hidden, used], "eve") == [hidden, used]
 
 
 def test_what_was_worked_out_is_kept_as_long_as_scopes_and_types_are_the_same() -> None:

@@ -124,7 +124,7 @@ class Interpretation:
 
     def _remember(self) -> None:
         """Have memory for all that functions want to remember; what it has stays."""
-        contexts = [each for each in self.contexts if each.id not in self.contexts.faulty and _remembers(each)]
+        contexts = [each for each in self.contexts if each.id not in self.contexts.faulty and remembers(each)]
         for direction, memory in ((Direction.IN, self.incoming), (Direction.OUT, self.outgoing)):
             ways = (way for each in contexts for way in self._ways_of(each, direction).values())
             memory.use(ways, self.contexts.root.types)
@@ -438,7 +438,7 @@ class Interpretation:
         """Which tables are looked up in, and by which columns: for all events, or for what leaves to these contexts."""
         named = None if contexts is None else {each.partition("@")[0] for each in contexts}
         directions = Direction if named is None else (Direction.OUT,)
-        found = (each for each in self.contexts if each.id not in self.contexts.faulty and _looks_up(each))
+        found = (each for each in self.contexts if each.id not in self.contexts.faulty and looks_up(each))
         return keyed(
             way
             for each in found
@@ -474,12 +474,12 @@ def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
         yield code(type=way.source.name, context=way.context, function=function, what=what)
 
 
-def _looks_up(context: Context) -> bool:
+def looks_up(context: Context) -> bool:
     """Whether a function that it sees looks up in a table: only then its transformations need be looked at."""
     return context.id != ROOT and any(each.lookups for above in context.chain for each in above.functions.values())
 
 
-def _remembers(context: Context) -> bool:
+def remembers(context: Context) -> bool:
     """Whether a function that it sees remembers events."""
     return context.id != ROOT and any(each.states for above in context.chain for each in above.functions.values())
 

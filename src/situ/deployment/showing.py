@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from situ.deployment.acting import published_by
 from situ.deployment.interpreting import Interpretation
@@ -56,12 +57,21 @@ class Showing:
     def told(self, problem: Problem, client: str) -> Problem:
         """What is wrong, as this client may know it: nothing is suggested to it that it is not shown."""
         shown = self.types(client)
-        values = {
+        values: dict[str, Any] = {
             name: tuple(each for each in value if each in shown) if name in _SUGGESTED else value
             for name, value in problem.values.items()
         }
+        if values.get("users"):
+            values["users"] = "others use it"
         cause = None if problem.cause is None else self.told(problem.cause, client)
         return replace(problem, values=MappingProxyType(values), cause=cause)
+
+    def names_hidden(self, problem: Problem, client: str) -> bool:
+        """Whether it names a type of root that the client is not shown."""
+        hidden = self.deployment.types.events - self.types(client)
+        values = [value if isinstance(value, tuple) else (value,) for value in problem.values.values()]
+        named = (each for value in values for each in value)
+        return any(each in hidden for each in named)
 
     def parts(self, client: str) -> frozenset[str]:
         """The types that are no events and that are part of those that it is shown."""

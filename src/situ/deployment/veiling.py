@@ -1,6 +1,7 @@
-"""What a client is told of events that it could not publish: of a type that it is not shown, that there is none.
+"""What does not exist for a client among closed dimensions: types that it is not shown, contexts that would show more.
 
-Else whoever guesses the name of a type would be told by dead letters what it is made of.
+Of an event of such a type it is told that there is no such type. Else whoever guesses the name of a type would be told
+by dead letters what it is made of.
 """
 
 from __future__ import annotations
@@ -9,10 +10,27 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from situ.deployment.interpreting import looks_up, remembers
 from situ.deployment.showing import Showing
+from situ.deployment.snapshot import Deployment
 from situ.event.row import Bad, Row, errors_of
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.undeclared import unknown_event
+
+
+def is_kept_back(deployment: Deployment, client: str, context: str) -> bool:
+    """Whether a client may not go by itself where tables are looked up in, or events are remembered.
+
+    Neither asks who may see what it finds. Where the project puts a client there, somebody has answered for that.
+    """
+    if not any(each.closed for each in deployment.scopes.dimensions.values()):
+        return False
+    known = deployment.clients.get(client)
+    found = deployment.contexts.by_id.get(context)
+    if found is None or (known is not None and known.context == context):
+        return False
+    return looks_up(found) or remembers(found)
+
 
 Advertises = Callable[[str, str], bool]
 """Whether a client has an advertisement for events of a type."""

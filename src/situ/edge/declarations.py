@@ -16,6 +16,7 @@ from situ.bus.names import Names
 from situ.catalogue import CONTEXT_IN_USE, DECLARATION_SUSPENDED
 from situ.deployment import Deployment
 from situ.documents import parse_yaml
+from situ.edge.describing import Describing
 from situ.errors import Problem, SituError
 from situ.overlay.effects import (
     Declaration,
@@ -64,7 +65,7 @@ class Declarations:
         registry: Registry,
         tell: Callable[[Input], None],
         made: Callable[[Deployment], None],
-        told: Callable[[Problem, str], Problem],
+        describing: Describing,
         *,
         drains: bool,
     ) -> None:
@@ -72,8 +73,7 @@ class Declarations:
         self._registry = registry
         self._tell = tell
         self._made = made
-        self._told = told
-        """What is wrong, as a client may know it."""
+        self._describing = describing
         self._drains = drains
         self._stream = Names(bus.zone).in_stream
         self._work: list[_Work] = []
@@ -108,7 +108,7 @@ class Declarations:
             return
         self._made(applied.deployment)
         await self._publish(applied.deployment)
-        said = _said(self._told(each, effect.client) for each in applied.problems)
+        said = _said(self._describing.observed(applied.problems, effect.client))
         forks = [each.values["fork"] for each in applied.problems if each.code is CONTEXT_IN_USE]
         name = next(iter(forks), effect.context)
         self._tell(Defined(ticket=effect.ticket, context=name, version=applied.version, said=said))
@@ -202,7 +202,7 @@ class Declarations:
 
     def _refused(self, ticket: int, problems: Sequence[Problem], client: str) -> Refused:
         """All that is wrong, under the first code."""
-        found = [self._told(each, client) for each in problems]
+        found = [self._describing.told(each, client) for each in problems]
         texts = [each.message if each.cause is None else f"{each.message} {each.cause.message}" for each in found]
         first = found[0]
         return Refused(ticket=ticket, code=first.code.code, message=" ".join(dict.fromkeys(texts)), hint=first.hint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from situ.deployment import Deployment
 from situ.deployment.showing import Showing
 from situ.errors import Problem
@@ -46,6 +48,13 @@ class Describing:
     def told(self, problem: Problem, client: str) -> Problem:
         """What is wrong, as this client may know it."""
         return problem if self._showing is None else self._showing.told(problem, client)
+
+    def observed(self, problems: Iterable[Problem], client: str) -> list[Problem]:
+        """What is worth saying and kept nothing from being done, without what this client may not know."""
+        showing = self._showing
+        if showing is None:
+            return list(problems)
+        return [showing.told(each, client) for each in problems if not showing.names_hidden(each, client)]
 
 
 def describe(

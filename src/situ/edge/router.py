@@ -129,7 +129,7 @@ class Router:
         self._describing = Describing()
         self._reading = asyncio.Semaphore(4)
         self._declarations = Declarations(
-            bus, registry, self._inputs.put_nowait, self._declared, self._describing.told, drains=engine is None
+            bus, registry, self._inputs.put_nowait, self._declared, self._describing, drains=engine is None
         )
         self._newest = 0
         self._news = asyncio.Event()

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
 from situ.deployment.tagging import check_tagged
+from situ.deployment.veiling import is_kept_back
 from situ.errors import Problem, nearest
 from situ.registry.objects import CLIENT_KINDS, Key, body_of, client_of, key_of, revised, with_clients
 from situ.registry.proposal import Move, Proposal, State, elsewhere
 from situ.registry.revise import load_one
 from situ.subscription import Advertisement, Client, Subscription
+from situ.subscription.load import nobody_declares
 
 Declaration = Advertisement | Subscription | Client
 """A client itself is one, too: the context it is in."""
@@ -82,7 +84,7 @@ def _enter(
     if there is not None and there.origin != "client":
         said[key] = (elsewhere(there),)
         return deployment
-    if client.context not in deployment.contexts.by_id:
+    if client.context not in deployment.contexts.by_id or is_kept_back(deployment, client.name, client.context):
         near, remedy = nearest(client.context, deployment.contexts.by_id), "Define it first, or name another."
         reason = "there is none of this name"
         said[key] = (UNKNOWN_CONTEXT(name=client.context, reason=reason, nearest=near, remedy=remedy),)
@@ -137,6 +139,9 @@ def _declare(
     there = state.objects.get(key)
     said.pop(key, None)
     if there is None or there.body != body:  # else it was judged when it came
+        if isinstance(thing, Subscription) and is_kept_back(deployment, thing.client, thing.context):
+            said[key] = (nobody_declares(thing.context, ()),)
+            return
         loaded, problems = load_one(thing, deployment)
         found = loaded.advertisements.get(thing.id) or loaded.subscriptions.get(thing.id)
         if found is not None:

@@ -16,7 +16,7 @@ from situ.catalogue import (
     UNKNOWN_CONTEXT,
 )
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.errors import Location, Problems, SituError, nearest
+from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
@@ -149,11 +149,8 @@ class _Loading:
         self.faults = faults or NO_FAULTS
         self.visible = self.contexts.get(context) if faults is not None else None
         if context not in self.contexts and written is not None:
-            near, remedy = nearest(context, self.contexts), "Declare it in a file of contexts/, or take the line out."
-            reason = "nobody declares it"
-            self.read.problems.add(
-                UNKNOWN_CONTEXT(written.location, name=context or " ", reason=reason, nearest=near, remedy=remedy)
-            )
+            near = nearest(context, self.contexts)
+            self.read.problems.add(nobody_declares(context, near, written.location))
         return context
 
     def _name(self, key: Scalar, what: str) -> bool:
@@ -293,3 +290,9 @@ def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)
+
+
+def nobody_declares(context: str, near: tuple[str, ...], place: Location | None = None) -> Problem:
+    """Somebody names a context that is not there."""
+    remedy = "Declare it in a file of contexts/, or take the line out."
+    return UNKNOWN_CONTEXT(place, name=context or " ", reason="nobody declares it", nearest=near, remedy=remedy)
