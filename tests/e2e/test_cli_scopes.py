@@ -7,6 +7,8 @@ from xml.dom import minidom
 
 import pytest
 
+from situ.project.check import check_folder
+from situ.registry import open_registry
 from tests.e2e.conftest import Situ
 from tests.project_files import write
 from tests.unit.test_load_scopes import CLIENTS, EVENTS, HERE
@@ -75,3 +77,90 @@ def test_what_changed_in_scopes(situ: Situ, plant: Path, tmp_path: Path) -> None
     ran = situ("diff", "--project", plant, "--against", other, "--json")
     assert ran.code == 1
     assert [f"{each['kind']} {each['name']}" for each in ran.data["changes"]] == ["scope membership/plant-lyon"]
+
+
+@pytest.fixture
+def applied(plant: Path) -> Path:
+    """The plant with its folder in force."""
+    deployment = check_folder(plant).deployment
+    assert deployment is not None
+    with open_registry(plant, deployment.settings) as registry:
+        registry.apply(deployment, "ann")
+    return plant
+
+
+IN = ("-d", "membership")
+
+
+def test_scopes_are_changed_one_epoch_each(situ: Situ, applied: Path) -> None:
+    ran = situ("scopes", "join", "desk", "line-a", *IN, "--reason", "new shift", cwd=applied)
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines()[-1] == "Epoch 2, version 2, in force with the next `situ run`."
+    again = situ("scopes", "join", "desk", "line-a", *IN, "--json", cwd=applied).data
+    assert (again["epoch"], again["changes"], again["complete"]) == (2, [], True)
+    steps = (
+        ("put", "line-b", *IN, "--in", "operations", "--output", "type IS Alarm", "--input", "severity > 1"),
+        ("filter", "line-b", "output", "severity > 2", *IN),
+        ("filter", "line-b", "output", *IN),
+        ("link", "line-b", "operations", "--up", "severity > 3", *IN),
+        ("carriers", "line-b", "main", *IN),
+        ("drop", "line-b", *IN),
+        ("mode", "geography", "closed"),
+        ("grant", "desk", "observe", "admin", *IN, "--scope", "plant-lyon"),
+        ("revoke", "desk", "admin", *IN, "--scope", "plant-lyon"),
+        ("leave", "desk", "line-a", *IN),
+    )
+    for number, step in enumerate(steps, 3):
+        ran = situ("scopes", *step, "--json", cwd=applied)
+        assert ran.code == 0, ran.err
+        assert ran.data["epoch"] == number, step
+    history = situ("scopes", "history", "--json", cwd=applied).data
+    assert [each["epoch"] for each in history] == [*range(12, 0, -1)]
+    assert (history[10]["reason"], history[10]["changes"][0]["what"]) == (
+        "new shift",
+        ["client", "desk", "in", "membership/line-a"],
+    )
+    assert "client desk in membership/line-a" in situ("scopes", "history", cwd=applied).out
+    assert len(situ("scopes", "history", "--limit", "3", "--json", cwd=applied).data) == 3
+
+
+def test_changes_of_scopes_that_are_refused(situ: Situ, applied: Path) -> None:
+    wrong = {
+        "V001": ("join", "desk", "line-a", "-d", "membershp"),
+        "V002": ("join", "desk", "nowhere", *IN),
+        "V004": ("join", "group", "line-a", *IN),
+        "V008": ("filter", "line-a", "output", "colour = 3", *IN),
+        "V013": ("drop", "line-a", *IN),
+        "V015": ("join", "desk", "line-a", *IN, "--epoch", "7"),
+    }
+    for code, step in wrong.items():
+        ran = situ("scopes", *step, cwd=applied)
+        assert (ran.code, ran.out) == (3, "")
+        assert f"error {code}" in ran.err
+    assert situ("scopes", "join", "desk", "line-a", cwd=applied).code == 2
+    assert len(situ("scopes", "history", "--json", cwd=applied).data) == 1
+
+
+def test_what_is_suspended_is_shown(situ: Situ, applied: Path) -> None:
+    ran = situ("scopes", "leave", "press-7", "line-a", *IN, cwd=applied)
+    assert ran.code == 0
+    assert "warning V112: The advertisement `press-7/" in ran.err
+    got = situ("get", "advertisements", "--json", cwd=applied).data
+    assert {each["name"].partition("/")[0] for each in got if each["state"] == "suspended"} == {"press-7"}
+    found = next(each for each in got if each["state"] == "suspended")
+    assert "suspended · type:" in situ("get", "advertisements", cwd=applied).out
+    assert "suspended" in situ("get", "advertisement", found["name"], cwd=applied).err
+    assert "suspended" in situ("get", "changes", "2", cwd=applied).out
+
+
+def test_who_sees_more_or_less_than_by_another_version(situ: Situ, plant: Path, tmp_path: Path) -> None:
+    files = {"situ.yaml": "name: plant\n", "types/e.yaml": EVENTS, "clients/c.yaml": CLIENTS, "scopes.yaml": HERE}
+    other = write(tmp_path / "other", files)
+    ran = situ("check", "--project", plant, "--against", other)
+    assert ran.code == 0
+    assert "nobody sees more or less" in ran.out
+    (plant / "scopes.yaml").write_text(HERE.replace("NOT (type IS CycleCount)", "type IS CycleCount"))
+    changed = situ("check", "--project", plant, "--against", other, "--json").data["against"]
+    assert all(each["publishes"].startswith("press-7/") for each in changed)
+    (other / "scopes.yaml").write_text("version: 2\n")
+    assert situ("check", "--project", plant, "--against", other).code == 3

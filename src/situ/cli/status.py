@@ -28,21 +28,26 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     from situ.cli.kept_actions import numbers
     from situ.cli.looked_at import look
     from situ.cli.opened import open_project
+    from situ.cli.suspended import suspended_in
     from situ.host.asked import Asked
 
     output = begin(context, json=as_json, quiet=quiet)
     opened = open_project(project)
     found = asyncio.run(look(opened))
     actions = numbers(Asked(opened.path))
+    lost = suspended_in(opened) if found.running else ()
 
     def shown() -> Shown:
         from situ.cli.show_actions import show_numbers
         from situ.cli.show_status import show_status
+        from situ.cli.suspended import show_suspended
 
         yield from show_status(found)
         yield from show_numbers(actions)
+        yield from show_suspended(lost)
 
-    output.answer(lambda: {**found.as_json(), "actions": actions}, shown)
+    suspended = [{"kind": each.kind, "name": each.name} for each in lost]
+    output.answer(lambda: {**found.as_json(), "actions": actions, "suspended": suspended}, shown)
     if found.problem is not None:
         return Exit.UNREACHABLE
     return Exit.DONE if found.running else Exit.NO
