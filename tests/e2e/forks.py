@@ -17,6 +17,7 @@ LOADED = (
     "situ.cli.app",
     "situ.cli.explained_event",
     "situ.cli.explained_subject",
+    "situ.cli.explained_visibility",
     "situ.cli.in_force",
     "situ.cli.looked_at",
     "situ.cli.opened",
