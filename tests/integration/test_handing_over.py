@@ -149,6 +149,26 @@ def test_who_reads_while_scopes_change_gets_no_more_of_the_old(bus: str, tmp_pat
     run(main())
 
 
+def test_who_comes_next_does_not_wait_for_what_the_one_before_asked_for(bus: str, tmp_path: Path) -> None:
+    """A request lasts ten seconds. Whoever asked may be gone, and what came for it would be handed to nobody."""
+
+    async def main() -> None:
+        async with zone_on(bus, tmp_path) as zone:
+            for number in range(3):
+                async with reading(zone, "desk") as node:
+                    events = node.events(durable="all")
+                    await nothing_more(events, within=0.2)
+                async with reading(zone, "desk") as node, aclosing(node.events(durable="all", limit=1)) as events:
+                    coming = asyncio.ensure_future(take(events, 1, within=5))
+                    await asyncio.sleep(0.2)
+                    await publish(zone, (5, "jam"), first=number + 1)
+                    assert [each.data.severity for each in await coming] == [5]
+                    with pytest.raises(StopAsyncIteration):
+                        await anext(events)
+
+    run(main())
+
+
 def test_queues_from_before_there_were_scopes_are_decided_too(bus: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with zone_on(bus, tmp_path, EVERYBODY, "") as zone:

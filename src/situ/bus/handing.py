@@ -26,7 +26,6 @@ from situ.event.message import HANDED, REPLY, Message, Stored
 _log = logging.getLogger("situ.router")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDLE = 60.0  # seconds after which nobody reads there any more: a reader asks every ten
-_MOST_READERS = 32  # at a time, of one client
 _MOST_UNDER_WAY = 64
 _MOST_BYTES = 8 * 1024 * 1024
 
@@ -38,27 +37,26 @@ class Relays:
         self._bus = bus
         self._guard = guard
         self._stream = Names(bus.zone).out_stream
-        self._relays: dict[tuple[str, str], _Relay] = {}
+        self._relays: dict[str, _Relay] = {}
+        """By consumers: each is read by one at a time."""
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def between(self, client: str, consumer: str, reply: str) -> str:
-        """The subject to have answers sent to that this client wants on the subject ``reply``."""
+    async def between(self, consumer: str, reply: str) -> str:
+        """The subject to have answers sent to that a reader wants on the subject ``reply``."""
         to, _, number = reply.rpartition(".")
-        relay = self._relays.get((consumer, to))
-        if relay is None:
-            await self._make_room(client)
-            relay = self._relays[consumer, to] = _Relay(self._bus, self._guard, client, consumer, to)
+        relay = self._relays.get(consumer)
+        if relay is None or relay.to != to:
+            await self._make_room(consumer)
+            relay = self._relays[consumer] = _Relay(self._bus, self._guard, consumer, to)
             await relay.start()
         relay.used = _now()
         return f"{relay.inbox}.{number}"
 
-    async def _make_room(self, client: str) -> None:
-        """Readers that were served last longest ago make room for those of the same client that come."""
+    async def _make_room(self, consumer: str) -> None:
+        """The reader that a consumer had before is gone, and what it asked for is not to be handed to nobody."""
         idle = _now() - _IDLE
-        own = sorted((each.used, key) for key, each in self._relays.items() if each.client == client)
-        over = {key for _, key in own[: max(len(own) + 1 - _MOST_READERS, 0)]}
-        for key in [key for key, each in self._relays.items() if each.used < idle or key in over]:
-            await self._relays.pop(key).close()
+        for each in [each for each, relay in self._relays.items() if each == consumer or relay.used < idle]:
+            await self._relays.pop(each).close()
 
     def again(self, consumer: str, subject: str, first: int, last: int, reply: str) -> bool:
         """Send what was handed out before of this subject, as the server would; whether there is room for that."""
@@ -97,14 +95,13 @@ class Relays:
 class _Relay:
     """Stands between the server and one reader of one consumer."""
 
-    def __init__(self, bus: Bus, guard: Guard, client: str, consumer: str, to: str) -> None:
-        self.client = client
+    def __init__(self, bus: Bus, guard: Guard, consumer: str, to: str) -> None:
+        self.to = to
         self.inbox = f"{INBOX}.{secrets.token_hex(16)}"
         self.used = _now()
         self._bus = bus
         self._guard = guard
         self._consumer = consumer
-        self._to = to
         self._serving: Serving | None = None
 
     async def start(self) -> None:
@@ -114,7 +111,7 @@ class _Relay:
         if "Status" in message.headers:  # how a request ended; it is known by its number
             number = message.subject.rpartition(".")[2]
             told = {name: message.headers[name] for name in ("Status", "Description") if name in message.headers}
-            await self._bus.send(Message(subject=f"{self._to}.{number}", headers=told))
+            await self._bus.send(Message(subject=f"{self.to}.{number}", headers=told))
             return
         reply = message.headers.get(REPLY, "")
         seq, _, at = (int(token) for token in reply.split(".")[-4:-1])
@@ -125,7 +122,7 @@ class _Relay:
             _log.warning("%s is not handed over now: %s", self._consumer, error)
             return
         if body is not None:
-            await self._bus.send(Message(subject=f"{self._to}.0", body=body, headers={HANDED: reply}))
+            await self._bus.send(Message(subject=f"{self.to}.0", body=body, headers={HANDED: reply}))
 
     async def close(self) -> None:
         if self._serving is not None:

@@ -83,6 +83,9 @@ class Guard(Protocol):
     def active(self) -> bool:
         """Whether there is anything to decide."""
 
+    def knows(self, consumer: str) -> bool:
+        """Whether there is a subscription that this is the consumer of."""
+
     async def decide(self, consumer: str, message: Stored) -> bytes | None:
         """The body that the reader of this consumer gets; None: the message is not for him any more."""
 

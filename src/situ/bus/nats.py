@@ -165,7 +165,7 @@ class NatsBus:
         return Message(subject=answer.subject, body=answer.data, headers=answer.headers or {})
 
     async def serve(self, subject: str, handler: Handler) -> NatsServing:
-        serving = NatsServing(self._link, handler)
+        serving = NatsServing(self._link, handler, self._serving)
         await serving.start(subject)
         self._serving.add(serving)
         return serving
@@ -213,8 +213,9 @@ class NatsBus:
 class NatsServing:
     """A handler at work: one message after the other."""
 
-    def __init__(self, link: Link, handler: Handler) -> None:
+    def __init__(self, link: Link, handler: Handler, among: set[NatsServing]) -> None:
         self._link = link
+        self._among = among
         self._handler = handler
         self._came: asyncio.Queue[Msg] = asyncio.Queue()
         self._listening: Listening | None = None
@@ -245,6 +246,7 @@ class NatsServing:
                     continue  # who asked is gone with the connection, and asks again
 
     async def close(self) -> None:
+        self._among.discard(self)
         if self._listening is not None:
             await self._listening.close()
             self._listening = None

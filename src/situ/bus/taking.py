@@ -215,17 +215,21 @@ class Desk:
             self.refused += 1
         else:
             if asked.do == "next":
-                reply = await self._way(client, consumer, asked, reply)
-            await self._ask(*to, reply)
+                reply = await self._way(consumer, asked, reply)
+            if reply or asked.do == "ack":
+                await self._ask(*to, reply)
 
     async def _ask(self, subject: str, body: Mapping[str, Any], reply: str) -> None:
         headers = {REPLY: reply} if reply else {}
         await self._bus.send(Message(subject=subject, body=json.dumps(body).encode() if body else b"", headers=headers))
 
-    async def _way(self, client: str, consumer: str, asked: Take, reply: str) -> str:
+    async def _way(self, consumer: str, asked: Take, reply: str) -> str:
         """The subject on which messages are to come: the reader's own, or one where they are decided first."""
         if self._guard.active:
-            return await self._relays.between(client, consumer, reply)
+            if self._guard.knows(consumer):
+                return await self._relays.between(consumer, reply)
+            self.refused += 1
+            return ""
         self._unguarded = max(self._unguarded, _now() + asked.expires / 1e9)
         return reply
 

@@ -49,6 +49,10 @@ class HandingOver:
     def active(self) -> bool:
         return is_guarded(self._deployment)
 
+    def knows(self, consumer: str) -> bool:
+        subscription = self._deployment.subscriptions.get(subscription_of(consumer))
+        return subscription is not None and subscription.durable
+
     def adopt(self, deployment: Deployment) -> None:
         """From now on this is in force."""
         self._deployment = deployment
