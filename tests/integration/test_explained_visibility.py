@@ -1,0 +1,241 @@
+"""Why an event is visible to a subscription or not, on a running zone: for operators, and for clients as they may."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from situ.cli.explain_visibility import _as_client
+from situ.cli.explained_visibility import explain_visibility
+from situ.edge.asking_why import WhyVisible
+from situ.errors import SituError
+from situ.event.lines import decode_line
+from situ.event.message import position, split_lines
+from situ.event.row import Row
+from tests.admitted import admitting_server
+from tests.edge_zone import EdgeZone, edge_zone
+from tests.integration.test_edge_scopes import ALARMS, CLIENTS, SCOPES, apply, publish
+
+RIGHTS = (
+    SCOPES
+    + """grants:
+  - { to: auditor, dimension: membership, may: [observe] }
+  - { to: chief,   dimension: membership, may: [admin], scopes: [plant] }
+  - { to: foreman, dimension: membership, may: [admin], scopes: [line] }
+"""
+)
+NARROWED = RIGHTS.replace("severity >= 4", "severity >= 9")
+
+
+@asynccontextmanager
+async def plant(folder: Path) -> AsyncIterator[tuple[EdgeZone, list[Row]]]:
+    """A zone in which the press has published, and what it published."""
+    async with edge_zone(folder, clients=CLIENTS, more={"scopes.yaml": RIGHTS}) as zone:
+        await publish(zone, *ALARMS)
+        log = await zone.messages(zone.names.root_stream)
+        rows = [
+            decode_line(line, pos=position(message.seq, place))
+            for message in log
+            for place, line in enumerate(split_lines(message.body))
+        ]
+        yield zone, rows
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await work
+
+    asyncio.run(bounded())
+
+
+async def asked(zone: EdgeZone, client: str, *arguments: str, **more: Any) -> WhyVisible:
+    async with zone.connect(client) as node:
+        return await node.explain_visibility(*arguments, **more)
+
+
+async def refused(zone: EdgeZone, client: str, *arguments: str, **more: Any) -> str:
+    with pytest.raises(SituError) as error:
+        await asked(zone, client, *arguments, **more)
+    return error.value.code
+
+
+def test_operators_are_told_everything_by_any_name_of_the_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            deployment = zone.registry.current()
+            jam = rows[0]
+            for name in (jam.id, jam.key, str(jam.pos)):
+                told = await explain_visibility(name, "desk/all", zone.bus, deployment, deployment.scopes)
+                assert not told.data["visible"]
+                assert "output(line)  severity >= 4  false" in told.text
+                assert told.text.endswith("would be visible if: severity >= 4")
+            seen = await explain_visibility(rows[1].key, "desk/all", zone.bus, deployment, deployment.scopes)
+            assert seen.data["visible"]
+            for name, to, code in (("nothing", "desk/all", "P169"), (jam.key, "desk/al", "P164")):
+                with pytest.raises(SituError) as error:
+                    await explain_visibility(name, to, zone.bus, deployment, deployment.scopes)
+                assert error.value.code == code
+
+    run(main())
+
+
+def test_the_answer_is_that_of_both_epochs(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            deployment = await apply(zone, NARROWED)
+            told = await explain_visibility(rows[2].key, "desk/all", zone.bus, deployment, deployment.scopes)
+            assert not told.data["visible"]
+            assert "stamped in epoch 1, now 2 (visible then, not now)" in told.text
+            assert "severity >= 9  false" in told.text
+            assert told.data["itself"]["then"]["visible"]
+
+    run(main())
+
+
+def test_a_dead_letter_is_explained_like_an_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, _):
+            await publish(zone, (0, "jam"), first=9)
+            deployment = zone.registry.current()
+            told = await explain_visibility("press.1.9.stamp", "desk/all", zone.bus, deployment, deployment.scopes)
+            assert "situ.deadletter" in told.text
+            assert not told.data["visible"], "it passes no filter"
+            inside = await explain_visibility("press.1.9.stamp", "crew/all", zone.bus, deployment, deployment.scopes)
+            assert inside.data["visible"]
+            assert (await asked(zone, "press", "press.1.9.stamp", to="desk/all")).answer["side"] == "producer"
+
+    run(main())
+
+
+@pytest.mark.parametrize("client", ["auditor", "chief"])
+def test_who_observes_or_administers_it_all_is_told_everything(client: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            told = await asked(zone, client, rows[0].key, to="desk/all")
+            assert "output(line)  severity >= 4  false" in told.text
+            assert told.answer["side"] is None
+            inside = await asked(zone, client, rows[0].key, to="crew/all")
+            assert inside.visible
+
+    run(main())
+
+
+def test_who_administers_one_side_is_told_of_what_happens_inside_of_it_only(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            assert (await asked(zone, "foreman", rows[0].key, to="crew/all")).answer["side"] is None
+            assert await refused(zone, "foreman", rows[0].key, to="desk/all") == "R011"
+
+    run(main())
+
+
+def test_an_observer_is_told_what_is_not_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            assert await refused(zone, "auditor", "nothing", to="desk/all") == "P169"
+            assert await refused(zone, "auditor", rows[0].key, to="desk/al") == "P164"
+            assert await refused(zone, "auditor", to="desk/all", ad="press/none", sample={}) == "R002"
+
+    run(main())
+
+
+def test_a_producer_is_told_of_its_own_events_and_its_own_side(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            jam, fire = rows[0], rows[2]
+            for row, visible in ((jam, False), (fire, True)):
+                told = await asked(zone, "press", row.key, to="desk/all")
+                assert told.visible is visible
+                assert told.text.splitlines() == [
+                    f"event {row.id}  Alarm  from press/alarms",
+                    "membership  line",
+                    "visible" if visible else "not visible",
+                ]
+                assert told.answer["dimensions"] == [{"dimension": "membership", "advertised": "line"}]
+            assert not (await asked(zone, "press", fire.key, to="desk/none")).visible
+            assert await refused(zone, "press", "press.1.99", to="desk/all") == "P169"
+            assert await refused(zone, "press", "nothing", to="desk/all") == "R011"
+
+    run(main())
+
+
+def test_a_producer_tries_out_what_it_would_publish(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, _):
+            for severity, visible in ((1, False), (5, True)):
+                sample = {"text": "jam", "severity": severity}
+                told = await asked(zone, "press", to="desk/all", ad="press/alarms", sample=sample)
+                assert (told.visible, told.answer["side"]) == (visible, "producer")
+            event = {"specversion": "1.0", "type": "Fire", "data": {"text": "x", "severity": 5, "floor": 1}}
+            assert (await asked(zone, "press", to="desk/all", ad="press/alarms", sample=event)).visible
+            level = {**event, "type": "Level"}
+            assert await refused(zone, "press", to="desk/all", ad="press/alarms", sample=level) == "R102"
+            assert await refused(zone, "press", to="desk/all", ad="press/alarms", sample={"text": 1}) != "R102"
+            assert await refused(zone, "desk", to="desk/all", ad="press/alarms", sample={"severity": 1}) == "R011"
+
+    run(main())
+
+
+def test_a_consumer_is_told_of_its_own_subscription_and_nothing_of_what_it_does_not_see(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            seen = await asked(zone, "desk", rows[1].key, to="desk/all")
+            assert seen.text.splitlines() == [f"event {rows[1].key}", "membership  office", "visible"]
+            hidden, nothing = [await asked(zone, "desk", key, to="desk/all") for key in (rows[0].key, "press.1.99")]
+            assert hidden.text.replace(rows[0].key, "…") == nothing.text.replace("press.1.99", "…")
+            assert json.dumps(hidden.answer).replace(rows[0].key, "") == json.dumps(nothing.answer).replace(
+                "press.1.99", ""
+            )
+            assert not hidden.visible
+            assert await refused(zone, "desk", rows[1].key, to="desk/none") == "P164"
+            assert await refused(zone, "desk", rows[1].key, to="crew/all") == "R011"
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "press.99999999999999999999.1", "9" * 30, "\x00", '"'])
+def test_no_name_of_an_event_upsets_the_router(name: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, _):
+            told = await asked(zone, "desk", name, to="desk/all")
+            assert not told.visible
+
+    run(main())
+
+
+def test_without_scopes_everybody_is_told_that(tmp_path: Path) -> None:
+    async def main() -> None:
+        plain = CLIENTS.replace("scopes: {membership: line}, ", "").replace("scopes: {membership: office}, ", "")
+        plain = plain.replace("scopes: {membership: guest}, ", "")
+        async with edge_zone(tmp_path, clients=plain) as zone:
+            await publish(zone, *ALARMS)
+            told = await asked(zone, "anybody", "press.1.1", to="desk/all")
+            assert told.visible
+            assert "there are no scopes" in told.text
+
+    run(main())
+
+
+def test_with_credentials_alone(tmp_path: Path) -> None:
+    """As the command does it: no project folder, no key of the run."""
+
+    async def main() -> None:
+        async with edge_zone(tmp_path, server, clients=CLIENTS, more={"scopes.yaml": RIGHTS}) as zone:
+            await publish(zone, *ALARMS)
+            credentials = Path(server.file("desk"))
+            told = await _as_client(tmp_path, credentials, server.url, "press.1.2", "", "", "desk/all")
+            assert told.text.endswith("membership  office\nvisible")
+            assert told.data["side"] == "consumer"
+            with pytest.raises(SituError) as error:
+                await _as_client(tmp_path, credentials, server.url, "press.1.2", "", "", "crew/all")
+            assert error.value.code == "R011"
+
+    with admitting_server(tmp_path / "nats", "desk") as server:
+        run(main())
