@@ -88,12 +88,19 @@ show 0 'situ explain subscription us-desk/lobby'
 say 'A guest may be in a restricted room only in company. An expert of the building wrote that down as a policy:'
 show 0 'situ explain policy unaccompanied-guest'
 
+say 'Not everybody may see everything. Scopes say who is where, and what passes their boundaries:'
+show 0 'situ scopes --dimension tenancy'
+show 0 'situ explain visibility --from reader-1/seen --data samples/tag.json --to aurora/all'
+
 say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
 # while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray.'
 beside sensors python programs/sensors.py --for 20 --speed 3 --rate 250 --broken 0.003 --situations 2
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet
-beside alarms situ subscribe Alarm --quiet
+beside alarms situ subscribe --client security --durable alarms --quiet
+beside control-room situ subscribe --client control-room --durable all --quiet
+beside aurora situ subscribe --client aurora --durable all --quiet
+beside cleaners situ subscribe --client cleaners --durable all --quiet
 direct &
 started="$started $!"
 show 0 'situ run --for 120s'
@@ -105,8 +112,11 @@ say 'and two out. The front desk hears metres (`python programs/desk.py`), the o
 show 0 "tail -3 '$scratch/desk'; tail -3 '$scratch/us'"
 say 'What the policy detected, each situation once however long it lasts (`situ situations`):'
 show 0 "cat '$scratch/situations'"
-say 'and what it did about it (`situ subscribe Alarm`):'
+say 'and what it did about it (`situ subscribe --client security --durable alarms`):'
 show 0 "cat '$scratch/alarms'"
+say 'Three more asked for all that happens. Security sees everything, a tenant its own rooms, cleaners where somebody is
+# and not who (`situ subscribe --client cleaners --durable all`):'
+show 0 "cd '$scratch'; for who in control-room aurora cleaners; do echo \"\$(wc -l <\$who) events for \$who, such as\"; tail -3 \$who; done"
 say 'What was broken, while it ran (`situ dead-letters list`):'
 show 0 "cat '$scratch/letters'"
 say 'The log once more, through the same subscriptions (`situ replay`):'

@@ -105,5 +105,5 @@ def test_a_sample_in_the_terms_of_its_client(situ: Situ) -> None:
     assert "not visible (tenancy)" in ran.out
     data = json.dumps(json.loads(event)["data"]).encode()
     assert asked(data, "cleaners/all").out.endswith("\nvisible\n")
-    assert "INT601" in asked(event.replace(b"240.0", b'"far"'), "aurora/all").err
+    assert "INT703" in asked(event.replace(b"240.0", b'"far"'), "aurora/all").err
     assert asked(b"", "aurora/all").code == 1

@@ -79,6 +79,8 @@ def explain_visibility(
 async def _as_operator(
     project: Path | None, event: str, source: str, data: str, to: str, advance: Progress | None
 ) -> Answer:
+    from dataclasses import replace
+
     from situ.cli.explained_visibility import explain_visibility as explain
     from situ.cli.explained_visibility import explain_visibility_of_sample
     from situ.cli.files import read_file
@@ -91,8 +93,8 @@ async def _as_operator(
     opened = open_project(project)
     written = opened.deployment.scopes
     if source:
-        deployment = await deployment_in_force(opened)
-        return explain_visibility_of_sample(source, Raw(data, read_file(data)), to, deployment, written)
+        in_force = replace(opened, deployment=await deployment_in_force(opened))
+        return explain_visibility_of_sample(source, Raw(data, read_file(data)), to, in_force, written)
     async with bus_of(opened, "explain") as bus:
         return await explain(event, to, bus, await fetch_deployment(bus), written, advance)
 

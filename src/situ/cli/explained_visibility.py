@@ -5,13 +5,18 @@ Scopes are those in force, filters have the places that they have in the folder 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from situ.bus.interface import Bus
 from situ.catalogue import NO_SUCH_DECLARATION, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
+from situ.cli.in_context import find_context
+from situ.cli.opened import Opened
 from situ.cli.outcome import Raw, read_sample
+from situ.cli.published import Given, Reader, Wrong
+from situ.cli.transformed import Passage
 from situ.deployment import Deployment
 from situ.deployment.explained_text import about_event, about_sample, tell_why, why_as_json
 from situ.deployment.explaining import Why, explain_row, explain_sample, sample_event, without_scopes
@@ -20,11 +25,13 @@ from situ.edge.searching import Progress, Wanted, search_letters, search_log
 from situ.errors import SituError, nearest
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_scopes
-from situ.subscription.model import Subscription
+from situ.subscription.model import ROOT, Advertisement, Subscription
 from situ.types.undeclared import unknown_event
 
 if TYPE_CHECKING:
     from situ.visibility.graph import ScopeGraph
+
+_ENVELOPE = {"specversion": "1.0", "id": "sample"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +56,20 @@ async def explain_visibility(
     return _answer(about_event(row), to, explain_row(seeing, row, subscription.scopes, written))
 
 
-def explain_visibility_of_sample(ad: str, raw: Raw, to: str, deployment: Deployment, written: ScopeGraph) -> Answer:
-    """About an event as this advertisement could publish it, in the terms of root."""
+def explain_visibility_of_sample(ad: str, raw: Raw, to: str, opened: Opened, written: ScopeGraph) -> Answer:
+    """About an event as this advertisement could publish it, in the terms of its client."""
+    deployment = opened.deployment
     subscription = _subscription(to, deployment)
     advertisement = deployment.advertisements.get(ad)
     if advertisement is None:
         client, _, own = ad.partition("/")
         reason, remedy = f"has no advertisement `{own}`", "`situ get advertisements` lists them."
         raise SituError(NO_SUCH_DECLARATION(client=client, reason=reason, remedy=remedy))
-    payload = deployment.types.event(advertisement.type)
+    context = deployment.clients[advertisement.client].context
+    type, raw = (advertisement.type, raw) if context == ROOT else _in_root(raw, advertisement, context, opened)
+    payload = deployment.types.event(type)
     if payload is None:
-        raise SituError(unknown_event(advertisement.type, nearest(advertisement.type, sorted(deployment.types.events))))
+        raise SituError(unknown_event(type, nearest(type, sorted(deployment.types.events))))
     values = read_sample(raw, payload, deployment.types, datetime.now(UTC)).values
     about = about_sample(ad, values["event"]["type"])
     seeing = Seeing.of(deployment.numbered())
@@ -67,6 +77,21 @@ def explain_visibility_of_sample(ad: str, raw: Raw, to: str, deployment: Deploym
         return _answer(about, to, without_scopes())
     event = sample_event(seeing, values["event"]["type"], values["event"], values["data"])
     return _answer(about, to, explain_sample(seeing, event, advertisement.scopes, subscription.scopes, written))
+
+
+def _in_root(raw: Raw, advertisement: Advertisement, context: str, opened: Opened) -> tuple[str, Raw]:
+    """The sample as it is once it is taken in, and its type."""
+    passage = Passage.of(find_context(context, opened.deployment), find_context(ROOT, opened.deployment), opened)
+    reader = Reader(raw.file, advertisement.type, opened.deployment.settings.limits.event)
+    # One that is empty is read as one that is cut off.
+    given, *_ = [*reader.feed(raw.content or b"{"), *reader.finish()]
+    found = given.problems if isinstance(given, Wrong) else passage.transform(given)
+    if isinstance(found, tuple):
+        raise SituError(*found)
+    assert isinstance(given, Given)
+    type = found["type"] if given.sent else passage.incoming.by_type[given.type].target.name
+    event = found if given.sent else {**_ENVELOPE, "source": advertisement.client, "type": type, "data": found}
+    return type, Raw(raw.file, json.dumps(event).encode())
 
 
 async def _find(name: str, bus: Bus, progress: Progress | None) -> Row:
