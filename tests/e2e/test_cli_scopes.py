@@ -148,7 +148,7 @@ def test_what_is_suspended_is_shown(situ: Situ, applied: Path) -> None:
     got = situ("get", "advertisements", "--json", cwd=applied).data
     assert {each["name"].partition("/")[0] for each in got if each["state"] == "suspended"} == {"press-7"}
     found = next(each for each in got if each["state"] == "suspended")
-    assert "suspended · type:" in situ("get", "advertisements", cwd=applied).out
+    assert "suspended · " in situ("get", "advertisements", cwd=applied).out
     assert "suspended" in situ("get", "advertisement", found["name"], cwd=applied).err
     assert "suspended" in situ("get", "changes", "2", cwd=applied).out
 

@@ -27,6 +27,7 @@ from situ.visibility.operations import (
 )
 from situ.visibility.rights import Principal
 from tests.project_files import write
+from tests.registry_files import document
 
 M = "membership"
 OPERATOR = Principal(name="ann", operator=True)
@@ -191,6 +192,15 @@ class TestSuspension:
         registry.remove("subscription", "roof/own", who="ann")
         assert [each.name for each in registry.suspended()] == ["safety/own"]
 
+    def test_who_goes_takes_along_what_was_suspended(self, registry: Registry) -> None:
+        registry.change_scopes(join("guest", "office"), SITE)
+        registry.declare([ASKED], who="guest")
+        registry.change_scopes(leave("guest", "office"), SITE)
+        before = registry.current()
+        registry.withdraw([ASKED], who="guest")
+        assert registry.suspended() == ()
+        assert registry.current().digest == before.digest
+
     @pytest.mark.parametrize(
         ("tags", "code"),
         [
@@ -207,6 +217,21 @@ class TestSuspension:
         offered = Advertisement(client="desk", name="own", type="Alarm", scopes=TagSet.of(tags))
         expected = "V012" if code == "V011" else code
         assert [each.code.code for each in registry.declare([offered], who="desk").refused(offered)] == [expected]
+
+
+class TestOthers:
+    """What is no declaration of a client and has tags, too."""
+
+    def test_a_table_keeps_what_its_tags_need(self, registry: Registry, project: Path) -> None:
+        write(project, {"tables/staff.csv": "id\nann\n"})
+        table = "{csv: tables/staff.csv, columns: {id: string}, key: [id], scopes: {membership: office}}"
+        write(project, {"sources/all.yaml": f"version: 1\npull:\n  staff: {table}\n"})
+        member = SCOPES.replace("desk:  {", "staff: { membership: [office] }\n  desk:  {")
+        registry.apply(folder(project, member), "ann")
+        assert refused(registry, leave("staff", "office")) == ["V006"]
+        with pytest.raises(SituError) as error:
+            registry.add("source", "other", document(f"pull: {{other: {table}}}"), who="ann")
+        assert error.value.code == "V006"
 
 
 class TestHistory:

@@ -848,3 +848,14 @@ def test_what_is_lost_before_it_is_known_to_be_there_is_not_owned(machine: Machi
     assert isinstance(the(Send, effects), Send)
     machine.do(Declared(ticket=declare.ticket, version=2))
     assert refusal(machine.say(History(req=2, sub="live"))).code == "R002"
+
+
+def test_what_is_suspended_goes_with_its_client_unless_it_is_durable(machine: Machine) -> None:
+    kept = replace(TAGGED, name="kept", durable=True)
+    lost = tuple(Suspended(what=each, version=5, **GONE) for each in (TAGGED, kept))
+    machine.do(deployed(2, suspended=lost))
+    effects = machine.say(Disconnect())
+    assert the(Withdraw, effects) == Withdraw(ticket=None, what=(TAGGED,))
+    again = Machine()
+    again.do(deployed(2, suspended=lost))
+    assert Withdraw(ticket=None, what=(TAGGED,)) in again.do(Timer(name="grace")), "nor does it outlive the router"

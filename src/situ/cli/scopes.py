@@ -67,7 +67,8 @@ def scopes(
     if context.invoked_subcommand is not None:
         return Exit.DONE
     output = begin(context, json=as_json, quiet=quiet)
-    graph = asyncio.run(deployment_in_force(open_project(project))).scopes
+    deployment = asyncio.run(deployment_in_force(open_project(project)))
+    graph = deployment.scopes
     if dimension and dimension not in graph.dimensions:
         raise Stop(Exit.NO, unknown_dimension(graph, dimension))
     wanted = (dimension,) if dimension else tuple(graph.dimensions)
@@ -81,9 +82,12 @@ def scopes(
 
     def data() -> dict[str, Any]:
         written = scopes_as_json(graph)
-        return {**written, "dimensions": {name: written["dimensions"][name] for name in wanted}}
+        epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
+        return {**epoch, **written, "dimensions": {name: written["dimensions"][name] for name in wanted}}
 
     output.answer(data, shown)
+    if deployment.epoch:
+        output.note(f"Epoch {deployment.epoch}, version {deployment.version}.")
     if svg:
         output.note(f"The scopes are drawn in {svg}.")
     return Exit.DONE

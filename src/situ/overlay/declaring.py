@@ -201,6 +201,7 @@ def withdraw_passing(state: State, client: str) -> Effects:
     gone = tuple(what for what in state.owned.get(client, {}).values() if not is_durable(what))
     for what in gone:
         disown(state, what)
+    gone += tuple(what for what in state.lost.pop(client, ()) if what not in gone)
     if gone:
         state.waiting = [each for each in state.waiting if not any(_same(each[1].what, what) for what in gone)]
         yield Withdraw(ticket=None, what=gone)

@@ -139,7 +139,7 @@ def _timer(state: State, given: Timer, now: float) -> Effects:
     for client in list(state.sessions):
         yield Record(client=client, session=None)
     state.sessions.clear()
-    for client in [client for client in state.owned if client not in state.children]:
+    for client in [client for client in {**state.owned, **state.lost} if client not in state.children]:
         yield from withdraw_passing(state, client)
     yield SetTimer(name=GRACE, after=max(state.grace / 6, 0.05))
 

@@ -87,6 +87,8 @@ def suspend(state: State, suspended: tuple[Suspended, ...]) -> Effects:
         what = each.what
         if (type(what), what.id, each.version) in known:
             continue
+        if isinstance(what, Advertisement) or not what.durable:
+            state.lost.setdefault(what.client, []).append(what)
         own = state.owned.get(what.client, {})
         own.pop((type(what), what.name), None)
         if not own:

@@ -107,6 +107,8 @@ class State:
     rescoping: dict[int, Rescoping] = field(default_factory=dict)
     rescoped: list[tuple[int, int, Rescoping]] = field(default_factory=list)
     """Changes of scopes that engines have not adopted, with their version and epoch."""
+    lost: dict[str, list[Declaration]] = field(default_factory=dict)
+    """Client → what is suspended of it and goes with it, as what it declared for as long as it is there."""
     suspended: frozenset[tuple[type, str, int]] = frozenset()
     """What is suspended, with the version of its object: whoever is here was told."""
     deployed: Deployed | None = None

@@ -44,7 +44,7 @@ def propose_clients(state: State, declared: Iterable[Declaration], withdrawn: It
     moves: dict[Key, Move | None] = {}
     for thing in withdrawn:
         key = key_of(thing)
-        there = state.objects.get(key)
+        there = state.objects.get(key) or state.suspended.get(key)
         if there is not None and there.origin == "client":
             moves[key] = None
         elif there is not None and not isinstance(thing, Client):
@@ -60,7 +60,7 @@ def propose_clients(state: State, declared: Iterable[Declaration], withdrawn: It
     bodies = {key: each.body for key, each in state.objects.items()} if moves else {}
     for key, move in moves.items():
         if move is None:
-            del bodies[key]
+            bodies.pop(key, None)
         else:
             bodies[key] = move.body
     deployment = revised(state.deployment, bodies, moves, state.version)

@@ -63,7 +63,7 @@ def propose_folder(
     found = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "context"}
     wanted.update((key, body) for key, body in found.items() if key in wanted)
     moves = _moves(state, wanted, others, written)
-    moves |= scopes_moves(state, graph, folder.scopes)
+    moves |= scopes_moves(state, graph, folder.scopes, written.get(SCOPES_KEY, NOWHERE))
     _suspend(state, fit, wanted, moves)
     for key, body in found.items():
         if key not in wanted and (key not in others or others[key].body != body):

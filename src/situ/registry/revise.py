@@ -13,7 +13,7 @@ from types import MappingProxyType
 from situ.catalogue import DECLARES_OTHER, POLICY_STOPPED
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
-from situ.deployment.tagging import check_tagged
+from situ.deployment.tagging import check_source, check_tagged
 from situ.documents import Document, Reader
 from situ.errors import Problem, Problems, SituError
 from situ.expr.definitions import Function, Functions, functions_as_json, load_functions
@@ -214,6 +214,9 @@ def _with_schema(
     fed = {name: body for name, body in pushes_as_json(base.push).items() if name not in touched["push"]}
     documents = _some(sources_document(stored, fed, _STORED), bool(stored or fed), added.sources)
     sources = load_sources(documents, types, problems, faults=faults)
+    for name, source in sources.items():
+        if base.sources.get(name) != source:
+            problems.extend(check_source(base.scopes, source, zone=base.settings.zone))
     push = load_pushes(documents, types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
     ontology = _ontology(base, touched, added, types, functions, faults, problems)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from situ.catalogue import CHANGED_ELSEWHERE, DECLARATION_SUSPENDED, NO_RIGHT_TO_SCOPE
 from situ.deployment import Deployment, canonical
-from situ.deployment.tagging import check_tagged
+from situ.deployment.tagging import check_source, check_tagged
 from situ.errors import Location, Problem, Problems, SituError
 from situ.registry.client_changes import with_their_clients
-from situ.registry.objects import SCOPES, SUSPENDED, Key, body_of, epoch_of, key_of, with_clients
+from situ.registry.objects import SCOPES, SUSPENDED, Key, Origin, body_of, epoch_of, key_of, with_clients
 from situ.registry.proposal import Move, Proposal, State
+from situ.registry.written import NOWHERE, Written
 from situ.subscription import Advertisement, Subscription
 from situ.visibility.change import Known, change
 from situ.visibility.check_filters import check_filters
@@ -51,9 +52,8 @@ def propose_scopes(
     if changed.graph is before:
         return Proposal(deployment=deployment, moves={}), changed.problems
     there = state.objects.get(KEY)
-    moves: dict[Key, Move | None] = {KEY: _scopes_move(changed.graph, state, folder=False)}
-    if there is None and moves[KEY] is None:
-        del moves[KEY]
+    written = NOWHERE if there is None else Written(there.file, "")
+    moves = scopes_moves(state, changed.graph, state.folder_scopes, written)
     fit = suspend_unfit(state, replace(deployment, scopes=changed.graph))
     moves |= fit.moves
     with_their_clients(state, moves)
@@ -128,20 +128,22 @@ def scopes_beside(state: State, folder: Deployment, place: Location | None, prob
         return folder.scopes
     if not merged.conflicts and merged.graph != state.deployment.scopes:
         check_graph(merged.graph, problems, Around(clients=_names(folder)))
+        problems.extend(_unfit_sources(merged.graph, folder))
     problems.extend(each for each in check_filters(merged.graph, _filters(folder)) if each.is_error)
     return merged.graph
 
 
-def scopes_moves(state: State, graph: ScopeGraph, folder: ScopeGraph) -> dict[Key, Move | None]:
+def scopes_moves(
+    state: State, graph: ScopeGraph, folder: ScopeGraph, written: Written = NOWHERE
+) -> dict[Key, Move | None]:
     """How the object of the scopes changes, if they do: another epoch for what is the same would mean nothing."""
     if graph == state.deployment.scopes:
         return {}
-    return {KEY: _scopes_move(graph, state, folder=graph == folder)}
-
-
-def _scopes_move(graph: ScopeGraph, state: State, *, folder: bool) -> Move | None:
     body = scopes_as_json(graph)
-    return Move(body=canonical(body), origin="folder" if folder else "api") if body else None
+    if not body:
+        return {KEY: None} if KEY in state.objects else {}
+    origin: Origin = "folder" if graph == folder else "api"
+    return {KEY: Move(body=canonical(body), origin=origin, written=written)}
 
 
 def _said(value: object) -> str:
@@ -179,10 +181,18 @@ def _unfit_policies(deployment: Deployment) -> Iterator[tuple[str, Problem]]:
 
 
 def _no_longer_allowed(graph: ScopeGraph, deployment: Deployment) -> Iterator[Problem]:
-    """Releases hold as long as whoever wrote them administers what they release."""
+    """Releases hold as long as whoever wrote them administers what they release, tables as long as their tags do."""
     problems = Problems()
     check_graph(graph, problems, Around(clients=_names(deployment)))
-    return (each for each in problems if each.code is NO_RIGHT_TO_SCOPE)
+    yield from (each for each in problems if each.code is NO_RIGHT_TO_SCOPE)
+    yield from _unfit_sources(graph, deployment)
+
+
+def _unfit_sources(graph: ScopeGraph, deployment: Deployment) -> Iterator[Problem]:
+    """A table that lost its tags would be read as one that everybody may see: what it needs cannot be taken from it."""
+    for source in deployment.sources.values():
+        found = check_source(graph, source, zone=deployment.settings.zone)
+        yield from (each for each in found if each.is_error)
 
 
 def _without_clients(deployment: Deployment, moves: Mapping[Key, Move | None]) -> Deployment:
