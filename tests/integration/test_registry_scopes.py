@@ -26,6 +26,7 @@ from situ.visibility.operations import (
     SetMode,
 )
 from situ.visibility.rights import Principal
+from tests import scoped
 from tests.project_files import write
 from tests.registry_files import document
 
@@ -232,6 +233,25 @@ class TestOthers:
         with pytest.raises(SituError) as error:
             registry.add("source", "other", document(f"pull: {{other: {table}}}"), who="ann")
         assert error.value.code == "V006"
+
+    def test_a_policy_rests_when_it_loses_its_tags_and_is_not_woken_without_them(self, tmp_path: Path) -> None:
+        deployment = scoped.project(tmp_path / "guarded", only=("presence", "everywhere"))
+        with open_registry(tmp_path / "guarded", deployment.settings) as registry:
+            registry.apply(deployment, "ann")
+            out = LeaveScope(member="presence", scope="east", dimension="site")
+            applied = registry.change_scopes(out, OPERATOR)
+            assert codes(applied) == ["V112"]
+            assert "presence" in str(applied.problems[0])
+            assert set(applied.deployment.running) == {"everywhere"}
+            with pytest.raises(SituError) as error:
+                registry.resume("presence", who="ann")
+            assert error.value.code == "V006"
+            registry.change_scopes(JoinScope(member="presence", scope="east", dimension="site"), OPERATOR)
+            assert set(registry.current().running) == {"everywhere"}
+            registry.resume("presence", who="ann")
+            assert set(registry.current().running) == {"everywhere", "presence"}
+            revoke = RevokeRights(grant=Grant(to="everywhere", dimension="site", may=("broadcast",)))
+            assert set(registry.change_scopes(revoke, OPERATOR).deployment.running) == {"presence"}
 
 
 class TestHistory:
