@@ -13,15 +13,15 @@ from types import MappingProxyType
 
 import pytest
 
-from situ.bus.interface import ConsumerState
+from situ.bus.interface import Ack, ConsumerState
 from situ.edge.connecting import connect
 from situ.edge.handing_over import HandingOver
 from situ.edge.node import Node
 from situ.errors import SituError
-from situ.event.message import COUNT, DECIDED
+from situ.event.message import COUNT, DECIDED, Message
 from situ.registry.engines import adopted_versions
 from tests.admitted import AdmittingServer, admitting_server
-from tests.edge_zone import EdgeZone, edge_zone, nothing_more, take
+from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, CLOSED, OPENED, SCOPES, apply, publish, run
 from tests.nats_server import nats_server
 
@@ -277,6 +277,36 @@ def test_what_was_decided_by_a_newer_version_is_held_until_the_router_has_it(tmp
             assert body is not None
             assert [each["data"]["severity"] for each in json.loads(body)] == [5, 6]
             assert await handing.decide("stranger_all", message) is None
+
+    run(main())
+
+
+@pytest.mark.parametrize("late", ["root", "dead"])
+def test_what_was_taken_before_a_change_and_stored_after_it_is_routed_by_both(late: str, tmp_path: Path) -> None:
+    """The bus was busy: when the message is in the log, the engine has said that it works with the new scopes."""
+
+    async def main() -> None:
+        async with zone_on("memory", tmp_path) as zone, reading(zone, "desk") as node:
+            registration = await node.register_for_events("Alarm", "situ.deadletter")
+            held, store = asyncio.Event(), zone.bus.store
+            begun: list[Message] = []
+
+            async def slow(message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+                if f".{late}." in message.subject and not held.is_set():
+                    begun.append(message)
+                    await held.wait()
+                return await store(message, lane=lane)
+
+            zone.bus.store = slow  # type: ignore[method-assign]
+            published = asyncio.ensure_future(publish(zone, (0, "jam"), (5, "jam"), (9, "jam")))
+            await eventually(lambda: begun)
+            await adopted(zone, CLOSED)
+            held.set()
+            assert len(await published) == 1
+            events = aiter(registration)
+            assert [each.data.severity for each in await take(events, 1)] == [9]
+            await nothing_more(events, within=0.2)
+            assert await given(zone, "desk", 1) == [9]
 
     run(main())
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from situ.bus.interface import Ack, Bus
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
+from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.tally import Watched
@@ -30,7 +31,7 @@ from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
 from situ.event.lines import encode_rows, stamped_lines
-from situ.event.message import EventKey, Message, message_id
+from situ.event.message import EventKey, Message, Stored, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
@@ -70,6 +71,8 @@ class EdgeEngine:
         self._tables = EdgeTables(bus, folder or Path())
         self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
         self._plan: Plan | None = None
+        self._routing: Plan | None = None
+        """By which messages are routed that were not taken by a newer one."""
         self._next: Plan | None = None
         """What is to be adopted, and waits for its tables."""
         self._hindered = ""
@@ -119,7 +122,7 @@ class EdgeEngine:
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
         deployment = await fetch_deployment(self._bus)
-        self._plan = await asyncio.to_thread(compile_plan, deployment)
+        self._plan = self._routing = await asyncio.to_thread(compile_plan, deployment)
         await self._tables.adopt(self._plan)
         await self._dispatcher.recover(self._plan)
         await self._detection.start(self._plan, self._publish)
@@ -216,16 +219,30 @@ class EdgeEngine:
     async def _route_on(self) -> None:
         while (logged := await self._logged.get()) is not None:
             if isinstance(logged, Plan):
+                self._routing = logged
                 self._detection.adopt(logged)
                 self._reported = logged.version
                 await report_adopted(self._bus, self.name, logged.version)
                 continue
+            self._bring_up(logged)
             stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
             if logged.stored is not None:
                 stored.append(await self._route(logged, logged.stored))
             self._reach(logged, whole=all(stored))
             if self._logged.empty():
                 await self._dispatcher.settle()
+
+    def _bring_up(self, logged: _Logged) -> None:
+        """A message that had to wait for the bus on its way here may have been taken by an older plan than the one it
+        came behind. It is worked by that one: others were told that nothing is done by the one before any more."""
+        plan, former = self._routing, logged.plan
+        if plan is None or former.version >= plan.version:
+            return
+        logged.plan = plan
+        if logged.rows and former.interpretation.generation != plan.interpretation.generation:
+            message = root_message(logged.rows, stamped_lines(logged.rows, logged.lines), "", self._router, former)
+            stored = Stored(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
+            logged.rows, logged.lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
 
     def _reach(self, logged: _Logged, *, whole: bool) -> None:
         """Dead letters are behind the cursor, too: come again, they are not for those who subscribed since.
