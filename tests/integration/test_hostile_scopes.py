@@ -55,6 +55,7 @@ clients:
   bertram:  { membership: [alphacorp] }
   eve:      { membership: [betaworks] }
   crier:    { membership: [betaworks] }
+  mole:     { membership: [betaworks] }
   unaccompanied-guest: { membership: [alphacorp] }
 policies:
   unaccompanied-guest: { reads: { membership: alphacorp, rest: any }, publishes: { rest: any } }
@@ -76,17 +77,20 @@ CLIENTS = """
     scopes: {membership: betaworks, rest: any}
     advertisements: {gossip: {type: Notice}}
     subscriptions: {news: {types: [Notice], durable: true}}
+  mole: {context: nameless, scopes: {membership: betaworks, rest: any}}
   crier:
     scopes: {membership: betaworks}
     advertisements: {calls: {type: Notice}}
 """
 MORE = {
     **{name: text for name, text in FILES.items() if name not in ("situ.yaml", "clients/people.yaml")},
-    "types/more.yaml": "events:\n  Payroll: {who: string, pay: Remuneration}\n  Notice: {text: string}\n"
-    "types:\n  Remuneration: {salary: int}\n",
+    "types/more.yaml": "types:\n  Remuneration: {salary: int}\nevents:\n  Payroll: {who: string, pay: Remuneration}\n"
+    "  Notice: {text: string, loud: optional boolean}\n",
     "sources/building.yaml": FILES["sources/building.yaml"].replace("csv:", "scopes: {rest: any}\n            csv:"),
     "people.csv": "nr,role\n" + "".join(f"g{number},guest\n" for number in range(100)),
     "policies/unaccompanied-guest.dpl": FILES["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s"),
+    "contexts/nameless.yaml": "context: nameless\nevents: {Uttered: {loud: optional boolean}}\n"
+    "maps: [{out: Notice -> Uttered, attributes: {loud: loud}}]\n",
     "contexts/roles.yaml": "context: roles\nfunctions:\n"
     "  role_of: {signature: string -> string, lookup: {p: {source: persons, key: {nr: value}}}, value: p.role}\n",
     "scopes.yaml": SCOPES,
@@ -493,6 +497,21 @@ async def _(world: World) -> None:
         alike(there, nowhere, "roles", "rules")
 
 
+@attempt("hearing in other terms than those that it is given")
+async def _(world: World) -> None:
+    """Whom the project puts in a context gets what these terms have, and not what they leave out."""
+    async with client(world.server, world.zone, "mole") as mole:
+        there = await world.refused(mole.register_for_events("Notice", context="root"))
+        nowhere = await world.refused(mole.register_for_events("Notice", context="rules"))
+        assert there.code == "INT501"
+        alike(there, nowhere, "root", "rules")
+        await world.refused(mole.use_context("root"))
+        uttered = await mole.register_for_events("Uttered")
+        await (await world.crier.publish_event("Notice", text="call softly", loud=False)).stored
+        (event,) = await take(aiter(uttered), 1, within=60)
+        assert (event.type, event.data) == ("Uttered", {"loud": False})
+
+
 @attempt("what is declared for it")
 async def _(world: World) -> None:
     answer = await world.say("FullList", {"acked": (await world.eve.status()).stored})
@@ -665,7 +684,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Out
                 found[name] = error, world.heard
         return found
 
-    with admitting_server(tmp_path_factory.mktemp("nats"), "eve", "eve2") as server:
+    with admitting_server(tmp_path_factory.mktemp("nats"), "eve", "eve2", "mole") as server:
         yield asyncio.run(main())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,16 +11,20 @@ from situ.catalogue import CONTEXT_IN_USE, PASSES_UNMAPPED, TYPE_NOT_AVAILABLE
 from situ.deployment import Deployment
 from situ.deployment.plan import compile_plan
 from situ.deployment.showing import Showing
+from situ.deployment.veiling import is_kept_back
 from situ.edge.describing import Describing
 from situ.event.message import join_lines
 from situ.event.row import Bad, Origin, Row
 from situ.overlay.messages import Describe
+from situ.project.check import check_folder
+from situ.registry import open_registry
 from situ.settings import Settings
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.tags import NO_TAGS, TagSet
 from situ.visibility.could_see import CouldSee
 from situ.visibility.filters import Filters
 from situ.visibility.graph import NO_SCOPES, Dimension, Grant, ScopeGraph
+from tests.project_files import write
 from tests.scopes import dimension, graph_of
 from tests.types_files import types_of
 
@@ -202,3 +207,57 @@ def test_who_is_shown_a_type_is_told_what_is_wrong_with_an_event() -> None:
     (broken,) = sent('Pay"', "{}")
     assert isinstance(broken, Bad)
     assert broken.errors[0][0] != "INT701"
+
+
+CLOSED = "dimensions: {d: {mode: closed, scopes: {a: {}}}}\n"
+CONTEXTS = {
+    "situ.yaml": "name: house\n",
+    "types/e.yaml": "events:\n  Note: {text: string}\n",
+    "rows.csv": "nr,role\n1,guest\n",
+    "sources/s.yaml": "pull:\n  rows: {csv: rows.csv, columns: {nr: string, role: string}, key: nr}\n",
+    "contexts/plain.yaml": "context: plain\nfunctions:\n  f: {signature: string -> string, expr: value}\n",
+    "contexts/looked.yaml": "context: looked\nfunctions:\n"
+    "  f: {signature: string -> string, lookup: {r: {source: rows, key: {nr: value}}}, value: r.role}\n",
+    "contexts/below.yaml": "context: below\nextends: looked\n",
+    "clients/c.yaml": "clients:\n  far: {context: plain}\n  near: {context: looked}\n  free: {}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "context", "bound", "kept"),
+    [
+        ("free", "plain", True, False),
+        ("free", "looked", True, True),
+        ("free", "below", False, True),
+        ("nobody", "looked", False, True),
+        ("near", "looked", True, False),
+        ("near", "root", True, True),
+        ("near", "root", False, False),
+        ("far", "root", True, True),
+        ("far", "plain", True, False),
+        ("far", "none", True, False),
+    ],
+)
+def test_who_may_not_choose_the_terms_of_a_context(
+    client: str, context: str, bound: bool, kept: bool, tmp_path: Path
+) -> None:
+    for scopes, expected in ((CLOSED, kept), (CLOSED.replace("closed", "open"), False)):
+        found = check_folder(write(tmp_path / str(expected), {**CONTEXTS, "scopes.yaml": scopes}))
+        assert found.deployment is not None, found.problems
+        assert is_kept_back(found.deployment, client, context, bound=bound) is expected
+
+
+def test_a_client_does_not_choose_such_terms_over_the_wire(tmp_path: Path) -> None:
+    folder = write(tmp_path / "project", {**CONTEXTS, "scopes.yaml": CLOSED})
+    found = check_folder(folder)
+    assert found.deployment is not None
+    with open_registry(folder, found.deployment.settings) as registry:
+        registry.apply(found.deployment, "test")
+        asked = [
+            Subscription(client=client, name=f"in-{context}", types=("Note",), context=context)
+            for client, context in (("free", "looked"), ("far", "root"), ("free", "plain"), ("far", "plain"))
+        ]
+        outcome = registry.declare([*asked, Client(name="new", context="below")], who="test")
+        codes = [tuple(each.code.code for each in outcome.refused(each)) for each in asked]
+        assert codes == [("INT501",), ("INT501",), (), ()]
+        assert [each.code.code for each in outcome.refused(Client(name="new", context="below"))] == ["INT501"]

@@ -14,14 +14,16 @@ from situ.deployment.interpreting import looks_up, remembers
 from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
 from situ.event.row import Bad, Row, errors_of
+from situ.subscription.model import ROOT
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.undeclared import unknown_event
 
 
-def is_kept_back(deployment: Deployment, client: str, context: str) -> bool:
-    """Whether a client may not go by itself where tables are looked up in, or events are remembered.
+def is_kept_back(deployment: Deployment, client: str, context: str, *, bound: bool) -> bool:
+    """Whether a client may not choose the terms of a context by itself.
 
-    Neither asks who may see what it finds. Where the project puts a client there, somebody has answered for that.
+    Not where tables are looked up in, or events are remembered: neither asks who may see what it finds. And not at all
+    if it is ``bound`` to its own because the project puts it there: what these terms leave out it shall not know.
     """
     if not any(each.closed for each in deployment.scopes.dimensions.values()):
         return False
@@ -29,7 +31,7 @@ def is_kept_back(deployment: Deployment, client: str, context: str) -> bool:
     found = deployment.contexts.by_id.get(context)
     if found is None or (known is not None and known.context == context):
         return False
-    return looks_up(found) or remembers(found)
+    return looks_up(found) or remembers(found) or (bound and known is not None and known.context != ROOT)
 
 
 Advertises = Callable[[str, str], bool]

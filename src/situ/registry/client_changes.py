@@ -84,7 +84,9 @@ def _enter(
     if there is not None and there.origin != "client":
         said[key] = (elsewhere(there),)
         return deployment
-    if client.context not in deployment.contexts.by_id or is_kept_back(deployment, client.name, client.context):
+    if client.context not in deployment.contexts.by_id or is_kept_back(
+        deployment, client.name, client.context, bound=False
+    ):
         near, remedy = nearest(client.context, deployment.contexts.by_id), "Define it first, or name another."
         reason = "there is none of this name"
         said[key] = (UNKNOWN_CONTEXT(name=client.context, reason=reason, nearest=near, remedy=remedy),)
@@ -139,7 +141,9 @@ def _declare(
     there = state.objects.get(key)
     said.pop(key, None)
     if there is None or there.body != body:  # else it was judged when it came
-        if isinstance(thing, Subscription) and is_kept_back(deployment, thing.client, thing.context):
+        client = state.objects.get(client_of(key))
+        bound = client is not None and client.origin != "client"
+        if isinstance(thing, Subscription) and is_kept_back(deployment, thing.client, thing.context, bound=bound):
             said[key] = (nobody_declares(thing.context, ()),)
             return
         loaded, problems = load_one(thing, deployment)
