@@ -137,6 +137,8 @@ class Flow:
         self.log: dict[int, Row] = {}
         self.published: list[Published] = []
         self.late: dict[int, list[str]] = {}
+        self.causes: dict[str, tuple[int, ...]] = {}
+        """Where those of each detection are, by its id."""
         self.progress = Progress()
         self.states: States = {}
         self._numbers: dict[str, int] = {}
@@ -207,6 +209,7 @@ class Flow:
 
     def _tell(self, told: Any, former: Any) -> None:
         assert all(position in self.log for position in positions_of(told))
+        self.causes |= {each.detection: each.situation.positions for each in told if each.detection}
         detecting, meeting = self.plan.detecting, self.plan.meeting
         self.progress, published = messages_of(told, detecting, former, self.progress, self.log, KNOWN, meeting=meeting)
         self.published += published
