@@ -256,7 +256,7 @@ CHANGED_ELSEWHERE = define(
 DECLARATION_SUSPENDED = define(
     "V112",
     "suspended",
-    "The {kind} `{name}` is suspended: {reason}",
+    "The {kind} `{name}` is suspended: {reason}.",
     "Whoever has the right again declares it anew.",
     severity=Severity.WARNING,
     kind=str,

@@ -151,7 +151,7 @@ def _said(value: object) -> str:
 
 
 def _suspended(kind: str, name: str, problem: Problem) -> Problem:
-    return DECLARATION_SUSPENDED(kind=kind, name=name, reason=problem.message)
+    return DECLARATION_SUSPENDED(kind=kind, name=name, reason=problem.message.rstrip("."))
 
 
 def _filters(deployment: Deployment) -> Filters:
