@@ -16,8 +16,9 @@ from situ.bus.interface import Bus
 from situ.bus.memory import MemoryBus
 from situ.bus.names import Names
 from situ.bus.nats import open_bus
+from situ.bus.taking import TAKE, Desk
 from situ.errors import SituError
-from situ.event.message import ID, REPLY, Message, Stored
+from situ.event.message import ID, MESSAGE, REPLY, Message, Stored
 from situ.settings import Settings
 from situ.settings.model import Log, Overlay, Retention
 from tests.nats_server import NatsServer, nats_server
@@ -397,6 +398,54 @@ def test_groups_of_a_consumer_can_change(on) -> None:  # type: ignore[no-untyped
         consumption = await bus.consume("a_x")
         assert [m.body for m in await take(aiter(consumption), 2)] == [b"1", b"2"]
         await consumption.close()
+
+    on(work)
+
+
+class Loud:
+    """Has readers of guarded consumers get everything in capitals, and nothing of what is not theirs."""
+
+    active = True
+
+    def knows(self, consumer: str) -> bool:
+        return consumer == "a_x"
+
+    async def decide(self, consumer: str, message: Stored) -> bytes | None:
+        return message.body.upper() if self.knows(consumer) else None
+
+
+def test_readers_of_a_guarded_consumer_get_what_its_guard_makes_of_messages(on) -> None:  # type: ignore[no-untyped-def]
+    async def work(bus: Bus, names: Names) -> None:
+        guard = Loud()
+        bus.guard(guard)
+        desk = Desk(bus, guard)
+
+        async def serve(message: Message) -> None:
+            assert message.headers[MESSAGE] == TAKE
+            await desk.serve(message.subject.rpartition(".")[2], message)
+
+        router = await bus.serve(names.ingress("r1"), serve)
+        await bus.ensure_consumer("a_x", ["g1"])
+        await outgoing(bus, names, "g1", b"a")
+        assert not (await bus.consumers())[0].guarded
+        await bus.ensure_consumer("a_x", ["g1"], guarded=True)
+        await outgoing(bus, names, "g1", b"b", b"c")
+        assert (await bus.consumers())[0].guarded
+        for expected, redelivered in (([b"A", b"B", b"C"], False), ([b"B", b"C"], True)):
+            consumption = await bus.consume("a_x")
+            got = await take(aiter(consumption), len(expected))
+            assert [m.body for m in got] == expected
+            assert {m.redelivered for m in got} == {redelivered}
+            await consumption.acknowledge(got[0].seq)
+            await consumption.close()
+        await outgoing(bus, names, "g1", b"d")
+        consumption = await bus.consume("a_x")
+        assert [m.body for m in await take(aiter(consumption), 2)] == [b"C", b"D"]
+        await consumption.close()
+        await bus.ensure_consumer("a_x", ["g1"])
+        assert not (await bus.consumers())[0].guarded
+        await desk.close()
+        await router.close()
 
     on(work)
 
