@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_CONF = {"spark.driver.memory": "8g"}
+"""What joins of streams remember does not fit the heap that Situ runs with."""
+
 class Bench:
     """``quick``: everything small, so that one sees whether it runs at all; the figures mean nothing."""
 
@@ -64,5 +67,5 @@ class Bench:
         if self._spark is None:
             from situ.pipeline.session import open_session
 
-            self._spark = open_session(app="situ-benchmarks", log=self._folder / "spark.log")
+            self._spark = open_session(app="situ-benchmarks", conf=_CONF, log=self._folder / "spark.log")
         return self._spark

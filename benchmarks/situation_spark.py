@@ -106,12 +106,12 @@ SCENARIOS = [
         title="The security policy on Spark, and as joins of streams",
         unit="events/s",
         about=(
-            "The same with 2,000 people and 10,000 events a batch, for joins of streams take their time: a batch costs "
+            "The same with 1,000 people and 5,000 events a batch, for joins of streams take their time: a batch costs "
             f"Situ little more than what Spark needs for any. {_FAIR} The joins are Spark's own: guests near employees "
             "in a grid of 5 m, those joined to employees in the room, and an outer join of guests in restricted rooms "
             "to these; with care, duplicates are dropped between joins, and a semi-join stands in for one."
         ),
-        variants=partial(_variants, people=2_000, batches=9, skipped=5, ways={CARE: joined_with_care, JOINS: joined}),
+        variants=partial(_variants, people=1_000, batches=9, skipped=5, ways={CARE: joined_with_care, JOINS: joined}),
         judge=partial(_judge, {JOINS: 10.0, CARE: None}),
         repetitions=3,
         warm=False,
