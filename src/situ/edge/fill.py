@@ -47,10 +47,10 @@ async def fill(
                     if is_taken(message.seq):
                         some.append(in_terms_of_now(message, plan.interpretation))
                     if len(some) >= _SOME:
-                        await learn_stored(bus, plan, some)
+                        await learn_stored(bus, plan.seeing, some)
                         await asyncio.to_thread(filling.take, some)
                         some = []
-        await learn_stored(bus, plan, some)
+        await learn_stored(bus, plan.seeing, some)
         await asyncio.to_thread(filling.take, some)
         found.append(await asyncio.to_thread(filling.filled))
     return found

@@ -19,11 +19,15 @@ from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.hiding import NOTHING_HIDDEN
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.log_time import Portions, looked_back
 from situ.deployment.progress import Progress
+from situ.deployment.reading import Reading
+from situ.deployment.seeing import Seeing
 from situ.deployment.stepping import States, step
 from situ.deployment.tally import Tally
+from situ.edge.epochs import learn_stored
 from situ.event.instants import instant_at, microseconds
 from situ.event.lines import decode_line
 from situ.event.message import PLACES, Stored, position, split_lines
@@ -71,6 +75,7 @@ async def replay_policies(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Outcome:
     """What these policies make of what was stored in this time."""
+    seeing = Seeing.of(deployment.numbered())
     detecting = Detecting(
         policies,
         deployment.ontology,
@@ -78,6 +83,7 @@ async def replay_policies(
         deployment.sources,
         deployment.types,
         deployment.settings.defaults,
+        reads=None if seeing is None else {each.name: deployment.scopes.tags_of(each.name).reads for each in policies},
     )
     begin, last = await span(bus, since, until)
     if begin > last:
@@ -85,12 +91,13 @@ async def replay_policies(
     early = instant_at(max(microseconds(since) - looked_back(detecting), 0))
     first, _ = await span(bus, early, until)
     instances = await asyncio.to_thread(_instances, folder, deployment, detecting)
-    work = _Work(detecting, instances, begin, microseconds(since))
+    work = _Work(detecting, instances, begin, microseconds(since), Reading.of(detecting, seeing))
     interpretation = Interpretation.of(deployment)
     async with aclosing(bus.read(Names(bus.zone).root_stream, first, last)) as messages:
         async for message in messages:
             if (clock := work.due(message)) is not None:
                 await asyncio.to_thread(work.step, clock)
+            await learn_stored(bus, seeing, [message])
             work.add(in_terms_of_now(message, interpretation))
             if progress is not None:
                 progress("", message.seq - first + 1, last - first + 1)
@@ -106,7 +113,10 @@ def _instances(folder: Path, deployment: Deployment, detecting: Detecting) -> In
 class _Work:
     """Messages of the log, worked portion by portion; from ``begin`` on, stored since then, they count."""
 
-    def __init__(self, detecting: Detecting, instances: Instances, begin: int, since: int) -> None:
+    def __init__(
+        self, detecting: Detecting, instances: Instances, begin: int, since: int, reading: Reading | None
+    ) -> None:
+        self._reading = reading
         self._portions = Portions(detecting, begin, since)
         self._detecting, self._instances = detecting, instances
         self._knowledge = Knowledge(detecting.ontology)
@@ -130,15 +140,17 @@ class _Work:
         read = self._detecting.observing.messages(
             [each.body for each in some], [position(each.seq, 0) for each in some]
         )
+        shown = self._reading.messages(some) if self._reading is not None else None
         done = step(
             self._detecting,
             self._progress,
             self._states,
             read.observed,
-            read.seen,
+            read.seen if shown is None else shown.seen,
             self.clock,
             self._knowledge,
             self._instances,
+            NOTHING_HIDDEN if shown is None else shown.hidden,
         )
         self._progress, self._states = done.progress, done.states
         for each in done.told:
