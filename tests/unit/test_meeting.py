@@ -8,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from situ.deployment.detecting import Detecting
 from situ.deployment.filling import Filling, begin_with
 from situ.deployment.parts import Part, read_parts, united, write_parts
 from situ.deployment.plan import compile_plan
 from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
+from situ.deployment.trying import tables_of, try_policies
 from situ.event.lines import encode_row, stamped_line
 from situ.event.message import CLIENT, RECEIVED, Stored, join_lines
 from situ.event.own_lines import put_parts, with_parts, without_parts
 from situ.event.row import Row
+from situ.situation.meaning.policy_test import GivenEvent, PolicyTest
 from situ.situation.policies.start import Start
+from situ.sources.table import make_table
 from situ.tags import NO_TAGS
 from situ.visibility.graph import NO_SCOPES
 from tests.scoped import EAST, GROUP, KNOWN, OTHER, PROJECT, SCOPES, SECOND, WEST, Flow, T, inside, project
@@ -320,3 +324,19 @@ def test_who_says_nothing_is_no_part_of_a_closed_dimension(tmp_path: Path) -> No
     flow = Flow(project(tmp_path, ("presence",)))
     flow.see("reader-e", "g1", 5)
     assert not any(flow.sees(row, NO_TAGS) for row in flow.wait())
+
+
+def test_tests_of_policies_are_about_policies_whatever_they_may_see(tmp_path: Path) -> None:
+    deployment = project(tmp_path, ("presence",))
+    detecting = Detecting.of(deployment)
+    assert detecting.watches["presence"].reads == EAST
+    data = {"who": "g1", "at": {"x": 5.0, "y": 5.0}}
+    given = GivenEvent(type="Sighting", data=data, id="1", source="reader", time=T, received=T)
+    rooms = {"id": ["lab"], "security": ["restricted"], "area": [{"x1": 0.0, "y1": 0.0, "x2": 10.0, "y2": 10.0}]}
+    tables = {
+        "persons": make_table(deployment.sources["persons"], {"nr": ["g1"], "role": ["guest"]}),
+        "rooms": make_table(deployment.sources["rooms"], rooms),
+    }
+    test = PolicyTest(name="t", policies=(), events=(given,), pull=tables)
+    (found,) = try_policies(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types).found
+    assert dict(found.bindings)["A"] == "g1"
