@@ -23,6 +23,7 @@ from situ.subscription import Advertisement, Subscription
 from situ.visibility.change import Known, change
 from situ.visibility.check_filters import check_filters
 from situ.visibility.check_graph import Around, check_graph
+from situ.visibility.difference import diff
 from situ.visibility.filters import Filters
 from situ.visibility.graph import ScopeGraph
 from situ.visibility.json_form import scopes_as_json
@@ -54,7 +55,7 @@ def propose_scopes(
     there = state.objects.get(KEY)
     written = NOWHERE if there is None else Written(there.file, "")
     moves = scopes_moves(state, changed.graph, state.folder_scopes, written)
-    fit = suspend_unfit(state, replace(deployment, scopes=changed.graph))
+    fit = suspend_unfit(state, replace(deployment, scopes=changed.graph), _touched(before, changed.graph))
     moves |= fit.moves
     with_their_clients(state, moves)
     after = _without_clients(fit.deployment, moves)
@@ -74,9 +75,10 @@ class Fit:
         return frozenset(key for key, move in self.moves.items() if move is not None and move.suspended)
 
 
-def suspend_unfit(state: State, deployment: Deployment) -> Fit:
-    """Leave out what its client has no right to by these scopes."""
-    unfit = {key_of(each): (each, problem) for each, problem in _unfit(deployment)}
+def suspend_unfit(state: State, deployment: Deployment, touched: frozenset[str] | None = None) -> Fit:
+    """Leave out what its client has no right to by these scopes; only of ``touched`` clients, if others cannot have
+    lost anything."""
+    unfit = {key_of(each): (each, problem) for each, problem in _unfit(deployment, touched)}
     policies = dict(_unfit_policies(deployment))
     if not unfit and not policies:
         return Fit(deployment=deployment, moves={})
@@ -162,14 +164,32 @@ def _names(deployment: Deployment) -> frozenset[str]:
     return frozenset({*deployment.clients, *deployment.policies, *deployment.stopped})
 
 
-def _unfit(deployment: Deployment) -> Iterator[tuple[Advertisement | Subscription, Problem]]:
+def _touched(before: ScopeGraph, after: ScopeGraph) -> frozenset[str] | None:
+    """Whose rights to tags may be others; None: everybody's."""
+    found = set()
+    for each in diff(before, after).changes:
+        of, name, *rest = each.what
+        if of == "dimension" or (of == "scope" and (each.kind == "removed" or rest == ["carriers"])):
+            return None
+        if of in ("client", "grant"):
+            found.add(name)
+    return frozenset(found)
+
+
+def _unfit(
+    deployment: Deployment, touched: frozenset[str] | None
+) -> Iterator[tuple[Advertisement | Subscription, Problem]]:
     declared: tuple[Advertisement | Subscription, ...] = (
         *deployment.advertisements.values(),
         *deployment.subscriptions.values(),
     )
     for each in declared:
         tagged = bool(each.scopes.named) or each.scopes.rest
-        if tagged and (problem := why_suspended(deployment, each)) is not None:
+        if (
+            tagged
+            and (touched is None or each.client in touched)
+            and (problem := why_suspended(deployment, each)) is not None
+        ):
             yield each, problem
 
 
@@ -182,9 +202,10 @@ def _unfit_policies(deployment: Deployment) -> Iterator[tuple[str, Problem]]:
 
 def _no_longer_allowed(graph: ScopeGraph, deployment: Deployment) -> Iterator[Problem]:
     """Releases hold as long as whoever wrote them administers what they release, tables as long as their tags do."""
-    problems = Problems()
-    check_graph(graph, problems, Around(clients=_names(deployment)))
-    yield from (each for each in problems if each.code is NO_RIGHT_TO_SCOPE)
+    if graph.releases:
+        problems = Problems()
+        check_graph(graph, problems, Around(clients=_names(deployment)))
+        yield from (each for each in problems if each.code is NO_RIGHT_TO_SCOPE)
     yield from _unfit_sources(graph, deployment)
 
 
