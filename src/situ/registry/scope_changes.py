@@ -70,14 +70,12 @@ class Fit:
     moves: Mapping[Key, Move | None]
     problems: tuple[Problem, ...] = ()
 
-    @property
-    def suspended(self) -> frozenset[Key]:
-        return frozenset(key for key, move in self.moves.items() if move is not None and move.suspended)
-
 
 def suspend_unfit(state: State, deployment: Deployment, touched: frozenset[str] | None = None) -> Fit:
-    """Leave out what its client has no right to by these scopes; only of ``touched`` clients, if others cannot have
-    lost anything."""
+    """Leave out what its client has no right to by these scopes.
+
+    Only what ``touched`` clients declare is looked at, if others cannot have lost anything.
+    """
     unfit = {key_of(each): (each, problem) for each, problem in _unfit(deployment, touched)}
     policies = dict(_unfit_policies(deployment))
     if not unfit and not policies:
@@ -184,12 +182,10 @@ def _unfit(
         *deployment.subscriptions.values(),
     )
     for each in declared:
+        if touched is not None and each.client not in touched:
+            continue
         tagged = bool(each.scopes.named) or each.scopes.rest
-        if (
-            tagged
-            and (touched is None or each.client in touched)
-            and (problem := why_suspended(deployment, each)) is not None
-        ):
+        if tagged and (problem := why_suspended(deployment, each)) is not None:
             yield each, problem
 
 
