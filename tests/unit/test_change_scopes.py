@@ -278,3 +278,15 @@ def test_tags_of_policies_and_dimensions_are_different_too() -> None:
     assert diff(ScopeGraph(), load(text)[0]).narrows
     assert diff(load(text)[0], ScopeGraph()).narrows
     assert scopes_as_json(ScopeGraph()) == {}
+
+
+def test_who_administers_one_dimension_learns_nothing_of_another() -> None:
+    put = change(
+        GRAPH, PutScope(dimension=M, scope="hall-2", containers=("plant-lyon",)), SITE, KNOWN, epoch=1, current=1
+    )
+    joined = change(GRAPH, join("hall-2", "plant-lyon"), SITE, KNOWN, epoch=1, current=1)
+    assert [[each.code.code for each in done.problems] for done in (put, joined)] == [["V003"], ["V002"]]
+    assert not [each for done in (put, joined) for each in done.problems if "geography" in render(each)]
+    assert "geography" in render(
+        change(GRAPH, join("hall-2", "plant-lyon"), ROOT, KNOWN, epoch=1, current=1).problems[0]
+    )

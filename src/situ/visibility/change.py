@@ -145,8 +145,9 @@ class _Changing:
             if member in at.above(scope):
                 cycle = cycle_text(at, member, scope)
                 yield SCOPE_CYCLE(member=member, container=scope, cycle=cycle)
-        elif self.graph.dimension_of(member) is not None:
-            yield unknown_scope(self.graph, at, member)
+        elif (home := self.graph.dimension_of(member)) is not None:
+            known = administers(self.graph, self.by, home)
+            yield unknown_scope(self.graph if known else ScopeGraph(), at, member)
         else:
             yield from _name_problems(member, "a client")
 
@@ -203,7 +204,8 @@ class _Changing:
         yield from _name_problems(name, "a scope")
         home = self.graph.dimension_of(name)
         if home is not None and home != at.name:
-            yield SCOPE_NAME_TAKEN(name=name, dimension=at.name, taken=f"one of `{home}`")
+            known = administers(self.graph, self.by, home)
+            yield SCOPE_NAME_TAKEN(name=name, dimension=at.name, taken=f"one of `{home}`" if known else "in use")
         elif name in self.clients:
             yield SCOPE_NAME_TAKEN(name=name, dimension=at.name, taken="the name of a client")
         for container in (*asked.containers, *(each for each in asked.links if each not in asked.containers)):
