@@ -117,11 +117,6 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(tmp_path: P
             closed = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("closed")}
             assert opened == closed, "what is told after the crash counts what came before it"
             assert {row.ext for row in rows if row.client == "counted"} == {'"released":"site"'}
-            for message in await zone.messages(zone.names.out_stream):
-                assert (
-                    not any(decode_line(line).parts for line in split_lines(message.body))
-                    or b"situtags" in message.body
-                )
 
     asyncio.run(run())
 
