@@ -50,16 +50,23 @@ class Explaining:
         self._bus = bus
         self._deployment: Deployment | None = None
         self._seeing: Seeing | None = None
+        self._compiling = asyncio.Lock()
 
     async def answer(self, client: str, asked: Explain, deployment: Deployment) -> ExplainAck:
         """What this client, whose name was proved, may know; :class:`SituError` for what it may not ask."""
-        if deployment is not self._deployment:
-            self._seeing, self._deployment = Seeing.of(deployment.numbered(), self._seeing), deployment
-        question = _Question(self._bus, client, asked, deployment, self._seeing)
+        question = _Question(self._bus, client, asked, deployment, await self._seen(deployment))
         about, why = question.of_sample() if asked.ad else await question.of_event()
         what, data = about
         answer = why_as_json({**data, "to": asked.to}, why)
         return ExplainAck(req=asked.req, visible=why.visible, text=tell_why(what, why), answer=json.dumps(answer))
+
+    async def _seen(self, deployment: Deployment) -> Seeing | None:
+        """What is in force, compiled when somebody asks, and not where others would have to wait for it."""
+        async with self._compiling:
+            if deployment is not self._deployment:
+                self._seeing = await asyncio.to_thread(Seeing.of, deployment.numbered(), self._seeing)
+                self._deployment = deployment
+            return self._seeing
 
 
 class _Question:
@@ -142,11 +149,11 @@ class _Question:
         return self._named(), of_one_side(False, "consumer", self.subscription.scopes)
 
     async def _may_find(self, row: Row) -> bool:
-        if self.everything or self._is_own(row):
+        if self.seeing is None or self._is_own(row):
             await self._learn(row)
             return True
-        if self.seeing is None or self.subscription is None:
-            return False
+        if self.subscription is None or self.seeing.numbers.tag_set(row.tags) is None:
+            return False  # what came under no known advertisement is for operators
         await self._learn(row)
         if self.is_consumer and self.seeing.sees(self.seeing.look(row), self.subscription.scopes):
             return True
