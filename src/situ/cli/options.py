@@ -40,6 +40,30 @@ Server = Annotated[
     ),
 ]
 
+InScopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        metavar="DIMENSION=SCOPE",
+        help="The scope of the client that this is in, any, or rest=any; repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def read_scopes(given: list[str] | None) -> dict[str, list[str]] | None:
+    """What is said of scopes, as a node takes it; None if nothing is."""
+    scopes: dict[str, list[str]] = {}
+    for each in given or ():
+        dimension, sign, scope = each.partition("=")
+        if not (dimension and sign and scope):
+            raise typer.BadParameter(
+                f"{each!r} names no scope of a dimension: write membership=line-a", param_hint="'--scope'"
+            )
+        scopes.setdefault(dimension, []).append(scope)
+    return scopes or None
+
+
 OF_COMMANDS = ("--project", "--json", "--quiet", "-q")
 """What these are called, for whoever writes them before the command."""
 

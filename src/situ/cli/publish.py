@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+from situ.cli.options import Credentials, InScopes, Json, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
     from situ.cli.as_client import AsClient
@@ -43,6 +43,7 @@ def publish(
         str,
         typer.Option("--context", metavar="NAME", help="Publish in the terms of this context.", show_default=False),
     ] = "",
+    scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
     project: Project = None,
@@ -69,9 +70,12 @@ def publish(
     output = begin(context, json=as_json, quiet=quiet)
     if bool(data) == bool(file):
         raise typer.BadParameter("say what to publish, by one of the two", param_hint="'--data' / '--file'")
+    tags = read_scopes(scopes)
+    if tags and not type:
+        raise typer.BadParameter("what is published into scopes is of one type; name it", param_hint="'TYPE'")
     speaker = as_client(project, client, credentials, server)
     outcome = Outcome(client=speaker.name)
-    whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None), False)
+    whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None, tags), False)
     output.answer(outcome.as_json, outcome.shown)
     if not as_json:
         output.warn(outcome.problems)
@@ -126,7 +130,14 @@ class Outcome:
 
 
 async def _publish(
-    speaker: AsClient, output: Output, outcome: Outcome, type: str, data: str, file: str, terms: str | None
+    speaker: AsClient,
+    output: Output,
+    outcome: Outcome,
+    type: str,
+    data: str,
+    file: str,
+    terms: str | None,
+    scopes: dict[str, list[str]] | None,
 ) -> bool:
     """Publish all there is; True at its end. When it is cancelled, what is queued is stored first."""
     from situ.cli.progress import progress
@@ -137,6 +148,8 @@ async def _publish(
     size = Path(file).stat().st_size if file and Path(file).is_file() else 0
     with progress("Publishing", shown=output.has_terminal) as advance:
         async with connect(speaker.place, client=speaker.name, context=terms, **speaker.options) as node:
+            if scopes:
+                await node.advertise(type, scopes=scopes)
             try:
                 async for given in _given(data, file, type, limit):
                     for each in given:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+from situ.cli.options import Credentials, InScopes, Json, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
     from situ.cli.as_client import AsClient
@@ -70,6 +70,7 @@ def subscribe(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
     ] = "",
+    scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
     project: Project = None,
@@ -88,6 +89,7 @@ def subscribe(
       situ subscribe Sighting
       situ subscribe Sighting --where 'at.x < 5 m' --since '1 h ago'
       situ subscribe --client desk --durable arrivals --json
+      situ subscribe Alarm --client desk --scope membership=operations --scope rest=any
     """
     from situ.cli.as_client import as_client
     from situ.cli.moments import read_duration, read_moment
@@ -103,6 +105,7 @@ def subscribe(
         "where": where or None,
         "durable": durable or None,
         "since": read_moment(since, "--since") if since else None,
+        "scopes": read_scopes(scopes),
         "limit": limit,
     }
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
