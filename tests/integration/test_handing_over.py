@@ -14,11 +14,12 @@ from types import MappingProxyType
 import pytest
 
 from situ.bus.interface import Ack, ConsumerState
+from situ.bus.taking import TAKE
 from situ.edge.connecting import connect
 from situ.edge.handing_over import HandingOver
 from situ.edge.node import Node
 from situ.errors import SituError
-from situ.event.message import COUNT, DECIDED, Message
+from situ.event.message import COUNT, DECIDED, MESSAGE, REPLY, Message
 from situ.registry.engines import adopted_versions
 from tests.admitted import AdmittingServer, admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
@@ -318,5 +319,12 @@ def test_who_asks_for_what_is_not_his_is_not_served(tmp_path: Path) -> None:
         async with zone_on("credentials", tmp_path) as zone, reading(zone, "crew") as node:
             with pytest.raises(SituError):
                 await node._bus.consume("crew_none")
+            assert zone.router is not None
+            desk, refused = zone.router._desk, zone.router._desk.refused
+            body = json.dumps({"do": "next", "name": "none"}).encode()
+            headers = {MESSAGE: TAKE, REPLY: "_INBOX_crew.x.1"}
+            await node._bus.send(Message(subject=zone.names.ingress("r1", "crew"), body=body, headers=headers))
+            await eventually(lambda: desk.refused == refused + 1)
+            assert not desk._relays._relays, "nobody is listened for"
 
     run(main())
