@@ -487,6 +487,14 @@ def test_a_loss_closes_the_gap(machine: Machine) -> None:
     assert isinstance(the(Store, machine.publish(5)), Store)
 
 
+def test_a_loss_is_reported_with_the_tags_of_what_was_lost(machine: Machine) -> None:
+    tagged = replace(PUMP, scopes=TagSet.of({"site": "east"}, rest=True))
+    machine.do(Deployed(version=2, advertisements={tagged.id: tagged}, subscriptions={}, terms=Terms()))
+    report = the(Report, machine.say(Loss(from_seq=1, to_seq=2, counts={tagged.name: 2, "other": 1}, reason="full")))
+    assert isinstance(report, Report)
+    assert report.text == "lost 1 to 2 in site east, rest any: full"
+
+
 @pytest.mark.parametrize(("first", "last"), [(2, 3), (1, 0)])
 def test_a_loss_that_does_not_follow_is_a_gap(machine: Machine, first: int, last: int) -> None:
     nack = refusal(machine.say(Loss(from_seq=first, to_seq=last)))
@@ -859,3 +867,21 @@ def test_what_is_suspended_goes_with_its_client_unless_it_is_durable(machine: Ma
     again = Machine()
     again.do(deployed(2, suspended=lost))
     assert Withdraw(ticket=None, what=(TAGGED,)) in again.do(Timer(name="grace")), "nor does it outlive the router"
+
+
+def test_a_change_of_scopes_that_is_asked_for_again_is_made_once(machine: Machine) -> None:
+    asked = ChangeScopes(req=4, operation=operation_as_json(JOIN), epoch=7)
+    rescope = the(Rescope, machine.say(asked))
+    assert isinstance(rescope, Rescope)
+    assert machine.say(asked) == (), "it is under way"
+    done = machine.do(Rescoped(ticket=rescope.ticket, epoch=8, version=1))
+    assert the(Answer, done) == Answer(
+        ticket=10_000 + machine.tickets, message=ScopeAck(req=4, epoch=8, state="complete", version=1)
+    )
+    assert answered(machine.say(asked)) == ScopeAck(req=4, epoch=8, state="complete", version=1)
+    refused = the(Rescope, machine.say(replace(asked, req=5)))
+    assert isinstance(refused, Rescope)
+    machine.do(Refused(ticket=refused.ticket, code="V015", message="No.", hint="Look."))
+    assert answered(machine.say(replace(asked, req=5))).code == "V015"  # type: ignore[attr-defined]
+    machine.connect(session=SESSION + 1, incarnation=51)
+    assert isinstance(the(Rescope, machine.say(replace(asked, req=5), session=SESSION + 1)), Rescope)

@@ -34,7 +34,7 @@ from situ.overlay.messages import (
     Wanted,
 )
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
-from situ.overlay.scoping import confirmed, offered_by, told
+from situ.overlay.scoping import answer, confirmed, offered_by, told
 from situ.overlay.state import Effects, Pending, State, next_ticket
 from situ.subscription.model import NAME, ROOT, Advertisement, Client, Subscription
 from situ.tags import tags_told
@@ -158,7 +158,7 @@ def declared(state: State, given: Declared, now: float) -> Effects:
 def refused(state: State, given: Refused, now: float) -> Effects:
     if (asked := state.rescoping.pop(given.ticket, None)) is not None:
         refusal = Nack(of="ChangeScopes", req=asked.req, code=given.code, message=given.message, hint=given.hint)
-        yield Answer(ticket=asked.answer, message=refusal)
+        yield answer(state, asked, refusal)
         return
     if (defining := state.defining.pop(given.ticket, None)) is not None:
         refusal = Nack(of="DefineContext", req=defining.req, code=given.code, message=given.message, hint=given.hint)

@@ -26,6 +26,7 @@ from situ.overlay.messages import (
 )
 from situ.overlay.refusing import refuse, refuse_gap
 from situ.overlay.state import Child, Effects, Flight, State, next_ticket
+from situ.tags import NO_TAGS
 
 
 def publish(state: State, child: Child, given: Received, message: Publish) -> Effects:
@@ -129,6 +130,18 @@ def lose(state: State, child: Child, given: Received, message: Loss) -> Effects:
     child.last = message.to_seq
     if not child.flights:
         child.stored = child.last
-    text = f"lost {message.from_seq} to {message.to_seq}: {message.reason or 'no reason given'}"
-    yield Report(client=given.client, code="", text=text)
+    lost = f"lost {message.from_seq} to {message.to_seq}{_where(state, given.client, message)}"
+    yield Report(client=given.client, code="", text=f"{lost}: {message.reason or 'no reason given'}")
     yield Answer(ticket=given.ticket, message=Ack())
+
+
+def _where(state: State, client: str, loss: Loss) -> str:
+    """The tags under which something was lost: whoever reads of it must know whose it was."""
+    ads = state.deployed.advertisements if state.deployed is not None else {}
+    lost = [ad for name in sorted(loss.counts) if (ad := ads.get(f"{client}/{name}")) is not None]
+    tags = {
+        ", ".join(f"{dimension} {tag}" for dimension, tag in ad.scopes.as_json().items()): None
+        for ad in lost
+        if ad.scopes != NO_TAGS
+    }
+    return f" in {'; '.join(tags)}" if tags else ""

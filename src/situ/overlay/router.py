@@ -324,6 +324,7 @@ def _history(state: State, child: Child, given: Received, message: History) -> E
 def _leave(state: State, client: str) -> Effects:
     """A client is gone: what it declared for as long as it is there goes with it, what is durable stays."""
     child = state.children.pop(client)
+    state.outcomes.pop(client, None)
     yield from abandon(state, client, child)
     yield Record(client=client, session=None)
     yield from withdraw_passing(state, client)

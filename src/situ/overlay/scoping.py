@@ -39,7 +39,15 @@ def told(tags: TagSet) -> Tags:
 
 
 def change_scopes(state: State, child: Child, given: Received, message: ChangeScopes) -> Effects:
-    """Have scopes changed for the client, whose rights the registry knows."""
+    """Have scopes changed for the client, whose rights the registry knows. What is asked again is done once."""
+    session, req, outcome = state.outcomes.get(given.client, (0, 0, None))
+    if outcome is not None and (session, req) == (given.session, message.req):
+        yield Answer(ticket=given.ticket, message=outcome)
+        return
+    for each in state.rescoping.values():
+        if (each.client, each.session, each.req) == (given.client, given.session, message.req):
+            each.answer = given.ticket
+            return
     try:
         operation = operation_from_json(message.operation)
     except ValueError as error:
@@ -47,7 +55,7 @@ def change_scopes(state: State, child: Child, given: Received, message: ChangeSc
         yield from refuse(given.ticket, "ChangeScopes", message.req, problem)
         return
     ticket = next_ticket(state)
-    state.rescoping[ticket] = Rescoping(given.client, message.req, given.ticket)
+    state.rescoping[ticket] = Rescoping(given.client, given.session, message.req, given.ticket)
     yield Rescope(ticket=ticket, client=given.client, operation=operation, epoch=message.epoch)
 
 
@@ -59,8 +67,16 @@ def rescoped(state: State, given: Rescoped, now: float) -> Effects:
     if not done:
         state.rescoped.append((given.version, given.epoch, asked))
     word = COMPLETE if done else PENDING
-    message = ScopeAck(req=asked.req, epoch=given.epoch, state=word, version=given.version, said=given.said)
-    yield Answer(ticket=asked.answer, message=message)
+    yield answer(
+        state, asked, ScopeAck(req=asked.req, epoch=given.epoch, state=word, version=given.version, said=given.said)
+    )
+
+
+def answer(state: State, asked: Rescoping, message: ScopeAck | Nack) -> Answer:
+    """Tell what came of a change, and remember it for who asks again because the answer was lost."""
+    if asked.client in state.children:
+        state.outcomes[asked.client] = asked.session, asked.req, message
+    return Answer(ticket=asked.answer, message=message)
 
 
 def confirmed(state: State, given: Adopted) -> Effects:

@@ -12,6 +12,7 @@ from situ.overlay.effects import (
     Deployed,
     Effect,
 )
+from situ.overlay.messages import FromRouter
 
 Effects = Iterator[Effect]
 
@@ -70,6 +71,7 @@ class Rescoping:
     """A change of scopes at the registry, or on its way into force, and who waits for it."""
 
     client: str
+    session: int
     req: int
     answer: int
 
@@ -105,6 +107,8 @@ class State:
     withdrawing: set[tuple[type, str]] = field(default_factory=set)
     """Still deployed, but not for long."""
     rescoping: dict[int, Rescoping] = field(default_factory=dict)
+    outcomes: dict[str, tuple[int, int, FromRouter]] = field(default_factory=dict)
+    """Client → session and number of the last change of scopes that it asked for, and what it was told."""
     rescoped: list[tuple[int, int, Rescoping]] = field(default_factory=list)
     """Changes of scopes that engines have not adopted, with their version and epoch."""
     lost: dict[str, list[Declaration]] = field(default_factory=dict)
