@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from situ.cli.explain_visibility import _as_client
+from situ.cli.explained_event import explain_event
 from situ.cli.explained_visibility import explain_visibility
+from situ.cli.show_explained_event import show_explained_event
 from situ.edge.asking_why import WhyVisible
 from situ.errors import SituError
 from situ.event.lines import decode_line
@@ -82,6 +84,20 @@ def test_operators_are_told_everything_by_any_name_of_the_event(tmp_path: Path) 
                 with pytest.raises(SituError) as error:
                     await explain_visibility(name, to, zone.bus, deployment, deployment.scopes)
                 assert error.value.code == code
+
+    run(main())
+
+
+def test_what_became_of_an_event_says_who_wants_it_and_does_not_see_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with plant(tmp_path) as (zone, rows):
+            told = await explain_event(rows[1].key, zone.bus, zone.registry.current())
+            assert [each.subscription for each in told.matched] == ["crew/all", "desk/all"]
+            assert [each.subscription for each in told.hidden] == ["badge/all"]
+            shown = "\n".join(str(each) for each in show_explained_event(told))
+            assert "Wanted by, and not visible to\n  badge/all" in shown
+            (hidden,) = [each for each in told.as_json()["subscriptions"] if each["subscription"] == "badge/all"]
+            assert (hidden["matched"], hidden["visible"]) == (True, False)
 
     run(main())
 

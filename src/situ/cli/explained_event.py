@@ -18,11 +18,13 @@ from situ.catalogue import UNKNOWN_EVENT
 from situ.cli.explained_subscription import routing_of
 from situ.cli.letters import Letter, letters
 from situ.deployment import Deployment
+from situ.deployment.seeing import Seeing
 from situ.edge.searching import Progress, Wanted, search_log
 from situ.errors import SituError
 from situ.event.instants import print_instant
 from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored
 from situ.event.row import Row
+from situ.registry.snapshots import fetch_scopes
 from situ.subscription.explain import Explained, explain_match
 from situ.subscription.routing import Routing
 
@@ -39,6 +41,8 @@ class EventExplained:
     row: Row | None = None
     letter: Letter | None = None
     matched: tuple[Explained, ...] = ()
+    hidden: tuple[Explained, ...] = ()
+    """Those that want it, and to which it is not visible."""
     others: tuple[Explained, ...] = ()
     """Subscriptions to its type that do not want it."""
     elsewhere: int = 0
@@ -61,7 +65,11 @@ class EventExplained:
             "advertisement": row.ad if row else None,
             "data": msgspec.json.decode(row.data) if row else None,
             "dead_letter": self.letter.as_json() if self.letter else None,
-            "subscriptions": [_as_json(each) for each in (*self.matched, *self.others)],
+            "subscriptions": [
+                *(_as_json(each) for each in self.matched),
+                *({**_as_json(each), "visible": False} for each in self.hidden),
+                *(_as_json(each) for each in self.others),
+            ],
         }
 
 
@@ -84,7 +92,13 @@ async def explain_event(
     found = await _in_log(wanted, bus, progress) or await _in_ingress(wanted, bus)
     if found is not None:
         stored, row, stream = found
-        return _explained(stored, row, stream, deployment) if row else _waiting(wanted, stored, stream, deployment)
+        if row is None:
+            return _waiting(wanted, stored, stream, deployment)
+        seeing = Seeing.of(deployment.numbered())
+        if seeing is not None:
+            for epoch in seeing.missing([row]):
+                seeing.know(epoch, await fetch_scopes(bus, epoch))
+        return _explained(stored, row, stream, deployment, seeing)
     letter = await _in_letters(wanted, bus)
     if letter is None:
         raise SituError(UNKNOWN_EVENT(name=name))
@@ -139,10 +153,16 @@ def _waiting(wanted: Wanted, stored: Stored, stream: str, deployment: Deployment
     return EventExplained(key=key, stream=stream, seq=stored.seq, at=stored.at, version=deployment.version)
 
 
-def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment) -> EventExplained:
+def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment, seeing: Seeing | None) -> EventExplained:
     routing = routing_of(deployment)
     asked = [id for id in sorted(routing.subscriptions) if routing.filters_for(id, row.type)]
     explained = [_for_addressee(explain_match(routing, id, row), row, routing) for id in asked]
+    wanting = [each for each in explained if each.matched]
+    seen = {
+        each.subscription
+        for each in wanting
+        if seeing is None or seeing.sees(seeing.look(row), routing.subscriptions[each.subscription].scopes)
+    }
     return EventExplained(
         key=f"{row.client}.{row.incarnation}.{row.seq}",
         stream=stream,
@@ -150,7 +170,8 @@ def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment) ->
         at=stored.at,
         version=deployment.version,
         row=row,
-        matched=tuple(each for each in explained if each.matched),
+        matched=tuple(each for each in wanting if each.subscription in seen),
+        hidden=tuple(each for each in wanting if each.subscription not in seen),
         others=tuple(each for each in explained if not each.matched),
         elsewhere=len(routing.subscriptions) - len(asked),
     )

@@ -37,6 +37,12 @@ def show_explained_event(explained: EventExplained) -> Iterator[RenderableType]:
     if not explained.matched:
         yield Text("  nobody")
     yield from _more(explained.matched)
+    if explained.hidden:
+        yield Text()
+        yield Text("Wanted by, and not visible to", "bold")
+        for each in explained.hidden[:_SHOWN]:
+            yield Text.assemble("  ", each.subscription, ("  situ explain visibility says why", "dim"))
+        yield from _more(explained.hidden)
     if explained.others:
         yield Text()
         yield Text("Not wanted by", "bold")
