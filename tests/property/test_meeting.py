@@ -193,7 +193,7 @@ def test_absence_and_rows_of_tables_are_seen_where_they_are_whatever_the_filters
         rows = {each.scopes for each in deployment.sources.values()}
         blind = not all(visible(graph, Passed(frozenset()), each, reads) for each in rows)
         assert ("unaccompanied-guest" in flow.plan.meeting.blind) == blind, seed
-        always = write_parts(flow.plan.meeting._always["unaccompanied-guest"])
+        always = write_parts(flow.plan.meeting.always("unaccompanied-guest"))
         anybody = Part(flow.plan.deployment.numbers.of(next(iter(rows))), 1, 0)
         for consumer in [make_tags(dice, graph) for _ in range(6)]:
             wanted = all(visible(graph, Passed(frozenset()), each, consumer) for each in could | rows)

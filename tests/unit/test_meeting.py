@@ -99,7 +99,7 @@ def test_widening_does_not_reach_back(tmp_path: Path) -> None:
 def test_a_policy_that_does_not_see_a_table_detects_nothing(tmp_path: Path) -> None:
     flow = Flow(project(tmp_path, **{"sources/building.yaml": PROJECT["sources/building.yaml"].replace("any", "none")}))
     assert flow.plan.meeting is not None
-    assert flow.plan.meeting.blind["presence"] == ("persons", "rooms")
+    assert flow.plan.meeting.unseen("presence") == ("persons", "rooms")
     flow.see("reader-e", "g1", 5)
     assert flow.wait() == []
 
@@ -187,10 +187,10 @@ def test_absence_of_what_another_policy_tells_is_absence_of_what_that_one_reads(
     scopes = SCOPES.replace("presence", "quiet")
     flow = Flow(project(tmp_path, ("again", "quiet"), **{"policies/quiet.dpl": text, "scopes.yaml": scopes}))
     assert flow.plan.meeting is not None
-    named = {flow.plan.deployment.numbers.tag_set(each.tags) for each in flow.plan.meeting._always["quiet"]}
+    named = {flow.plan.deployment.numbers.tag_set(each.tags) for each in flow.plan.meeting.always("quiet")}
     assert {flow.plan.deployment.scopes.tags_of("again").publishes, EAST, WEST} < named, "it is told by `quiet`, too"
     assert not {EAST, WEST} & {
-        flow.plan.deployment.numbers.tag_set(each.tags) for each in flow.plan.meeting._always["again"]
+        flow.plan.deployment.numbers.tag_set(each.tags) for each in flow.plan.meeting.always("again")
     }
 
 
@@ -199,7 +199,7 @@ def test_an_advertisement_that_the_policy_could_not_see_says_nothing_of_absence(
     for scopes, counted in ((SCOPES, {EAST, WEST}), (hidden.replace("west:  { in: [group] }", "west:  {}"), {EAST})):
         flow = Flow(project(tmp_path, ("unaccompanied-guest",), **{"scopes.yaml": scopes}))
         assert flow.plan.meeting is not None
-        always = flow.plan.meeting._always["unaccompanied-guest"]
+        always = flow.plan.meeting.always("unaccompanied-guest")
         found = {flow.plan.deployment.numbers.tag_set(each.tags) for each in always}
         assert found & {EAST, WEST} == counted
 

@@ -36,11 +36,18 @@ class Published:
     merged: int = 0
     """Stamps of what situations come from that were merged with others, because they were too many."""
     released: tuple[str, ...] = ()
-    """Ids of those of its events that were released."""
+    """Ids of the events of its policy that were released in this step, with its last message."""
+    let_go: str = ""
+    """In which dimensions, and who did."""
 
     @property
     def key(self) -> EventKey:
         return EventKey(self.policy, self.incarnation, self.first)
+
+    @property
+    def audit(self) -> str:
+        """What is to be kept of releases."""
+        return f"{self.policy} released in {self.let_go}: {', '.join(self.released)}"
 
 
 def positions_of(told: Iterable[Transition]) -> list[int]:
@@ -89,7 +96,9 @@ def messages_of(
                 Published(policy=name, incarnation=progress.incarnation, first=first, count=len(some), body=body)
             )
         if told_by.merged or told_by.released:
-            messages[-1] = replace(messages[-1], merged=told_by.merged, released=tuple(told_by.released))
+            messages[-1] = replace(
+                messages[-1], merged=told_by.merged, released=tuple(told_by.released), let_go=told_by.let_go
+            )
     for name, found in parts.of.items() if parts is not None else ():
         progress = progress.with_parts(name, found)
     return progress, messages
@@ -130,6 +139,7 @@ class _Telling:
         self.lines: list[bytes] = []
         self.merged = 0
         self.released: list[str] = []
+        self.let_go = f"{self._let_go.text}, by {self._let_go.by}" if self._let_go is not None else ""
 
     def tell(self, transition: Transition, *, acts: bool) -> None:
         policy, let_go = self._watch.policy, self._let_go

@@ -43,26 +43,47 @@ class Meeting:
     def __init__(self, deployment: Deployment, detecting: Detecting, seeing: Seeing) -> None:
         self._detecting, self._seeing = detecting, seeing
         self._releases = Releases(seeing.graph)
-        beside = Beside(deployment, detecting, seeing, self._releases)
+        self._beside = Beside(deployment, detecting, seeing, self._releases)
         self._always: dict[str, frozenset[Part]] = {}
-        self.blind: dict[str, tuple[str, ...]] = {}
-        """Policies that do not see tables which they need, and these: they detect nothing."""
-        for name, watch in detecting.watches.items():
-            self._always[name] = beside.of_sources(watch) | beside.of_absence(watch)
-            if unseen := tuple(self._unseen(watch, beside)):
-                self.blind[name] = unseen
+        self._unseen: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def of(cls, deployment: Deployment, detecting: Detecting, seeing: Seeing | None) -> Meeting | None:
         """None: there are no scopes, and never were."""
         return cls(deployment, detecting, seeing) if seeing is not None else None
 
-    def _unseen(self, watch: Watch, beside: Beside) -> Iterator[str]:
+    # ── what follows from the version alone, worked out when it is first asked for ──
+
+    @property
+    def blind(self) -> frozenset[str]:
+        """Policies that do not see a table which they need: they detect nothing."""
+        return frozenset(name for name in self._detecting.watches if self.unseen(name))
+
+    def unseen(self, policy: str) -> tuple[str, ...]:
+        """The tables that a policy needs and does not see."""
+        if policy not in self._unseen:
+            watch = self._detecting.watches[policy]
+            self._unseen[policy] = tuple(each for each in sorted(self.tables(policy)) if not self._shows(each, watch))
+        return self._unseen[policy]
+
+    def tables(self, policy: str) -> set[str]:
+        """The tables that may say something of what a policy is about."""
+        return self._beside.sources(self._detecting.watches[policy])
+
+    def _shows(self, source: str, watch: Watch) -> bool:
         assert watch.reads is not None
-        for source in sorted(beside.sources(watch)):
-            tags, epoch, bits, _ = beside.row_of(source)
-            if not self._seeing.sees((tags, epoch, bits, bits, ""), watch.reads):
-                yield source
+        tags, epoch, bits, _ = self._beside.row_of(source)
+        return self._seeing.sees((tags, epoch, bits, bits, ""), watch.reads)
+
+    def always(self, policy: str) -> frozenset[Part]:
+        """What counts for all situations of a policy: rows of tables, and what they say is absent."""
+        if policy not in self._always:
+            watch = self._detecting.watches.get(policy)  # of one that is gone, what counted is kept
+            beside = self._beside
+            self._always[policy] = (
+                beside.of_sources(watch) | beside.of_absence(watch) if watch is not None else frozenset()
+            )
+        return self._always[policy]
 
     # ── what counts ──
 
@@ -73,7 +94,7 @@ class Meeting:
         return {
             name: [each for each in some if self._sees_all(name, each, causes)]
             for name, some in found.items()
-            if name not in self.blind
+            if some and not self.unseen(name)
         }
 
     def _sees_all(self, policy: str, detection: Detection, causes: Mapping[int, Row]) -> bool:
@@ -91,7 +112,7 @@ class Meeting:
         parts = set(read_parts(known))
         if transition.stage is not Stage.CLOSED or not known:
             parts.update(_of_causes(situation.positions, causes))
-            parts |= self._always.get(situation.policy, frozenset())
+            parts |= self.always(situation.policy)
             if transition.stage is not Stage.OPENED and not known:
                 parts.add(UNSTAMPED)
         kept, merged = united(parts)

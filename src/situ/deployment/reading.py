@@ -25,7 +25,7 @@ from situ.subscription.sight import Look
 from situ.tags import TagSet
 from situ.types.scalars import read_timestamp
 
-_MOST_REMEMBERED = 100_000
+_MOST_REMEMBERED = 10_000
 
 
 class _Line(msgspec.Struct, gc=False):

@@ -5,14 +5,12 @@ Nobody who says nothing of scopes is looked at twice, but for closed dimensions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from situ.catalogue import UNSEEN_SOURCE
-from situ.deployment.absence import Beside
 from situ.deployment.detecting import Detecting
 from situ.deployment.meeting import Meeting
-from situ.deployment.releasing import Releases
 from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.errors import Problem
@@ -80,15 +78,16 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
         for id, each in deployment.subscriptions.items()
         if any(type.startswith(_SITUATION) for type in each.types)
     }
-    read, blind = _tables(deployment)
+    meeting = _meeting(deployment)
     for name, policy in deployment.policies.items():
         tags = graph.tags_of(name)
-        for source in blind.get(name, ()):
+        tables = meeting.tables(name) if name in deployment.running else ()
+        for source in meeting.unseen(name) if name in deployment.running else ():
             yield UNSEEN_SOURCE(tags.place or policy.location, policy=name, source=source)
         released = frozenset(
             dimension for each in graph.releases if each.policy == name for dimension in each.dimensions
         )
-        needed = [*_needed(deployment, policy), *({deployment.sources[each].scopes} for each in read.get(name, ()))]
+        needed = [*_needed(deployment, policy), *({deployment.sources[each].scopes} for each in tables)]
         problem = unreached(epochs, 0, name, (tags.publishes, tags.reads), needed, told, released)
         if problem is not None:
             yield problem.code(tags.place, **problem.values)
@@ -97,14 +96,11 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
 _SITUATION = "situ.situation"
 
 
-def _tables(deployment: Deployment) -> tuple[Mapping[str, Collection[str]], Mapping[str, Collection[str]]]:
-    """The tables that policies need, and those that they need and do not see."""
+def _meeting(deployment: Deployment) -> Meeting:
     numbered = deployment.numbered()
     seeing, detecting = Seeing.of(numbered), Detecting.of(numbered)
     assert seeing is not None
-    beside = Beside(numbered, detecting, seeing, Releases(seeing.graph))
-    needed = {name: beside.sources(watch) for name, watch in detecting.watches.items()}
-    return needed, Meeting(numbered, detecting, seeing).blind
+    return Meeting(numbered, detecting, seeing)
 
 
 def _needed(deployment: Deployment, policy: Policy) -> Iterator[set[TagSet]]:

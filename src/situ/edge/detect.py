@@ -292,7 +292,7 @@ class EdgeDetection:
             self._reached,
             lambda seq: seq <= surely or seq in recent,
         )
-        blind = self._plan.meeting.blind if self._plan.meeting is not None else ()
+        blind = self._plan.meeting.blind if self._plan.meeting is not None and filled else ()
         begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled, blind)
         self._progress = begun.progress
         self._states = {**self._states, **{name: state for each in filled for name, state in each.states.items()}}
@@ -432,7 +432,7 @@ class EdgeDetection:
         self.counts.take_published(published)
         for each in published:
             if each.released:
-                _audit.info("released: %s of %s, %s", len(each.released), each.policy, ", ".join(each.released))
+                _audit.info("%s", each.audit)
             await publish(each)
 
     async def _causes(self, positions: Sequence[int]) -> dict[int, Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
-from situ.bus.blocking import BlockingBus, shared_bus
+from situ.bus.blocking import shared_bus
 from situ.bus.names import Names, shard_of
 from situ.bus.packing import pack_late
 from situ.catalogue import ENGINE_FAILED
@@ -227,12 +227,18 @@ class SparkDetection:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
         found, noticed = _sorted_out(frame.mapInArrow(detecting_in(share), SCHEMA).collect())
         progress = progress.heard(*(each.seen for each in noticed))
-        detections = self._counted({name: detections_in(name, found) for name in plan.detecting.watches}, plan)
+        detections: Mapping[str, Sequence[Detection]]
+        detections = {name: detections_in(name, found) for name in plan.detecting.watches}
+        causes: Mapping[int, Row] = {}
+        if plan.meeting is not None:
+            positions = {each for some in detections.values() for one in some for each in one.positions if each}
+            causes = self._events_at(positions, plan)
+            detections = plan.meeting.counted(detections, causes)
         progress, transitions = progress.decided(plan.detecting, detections, watermarks)
         told += transitions
         self._on_step("publish")
         tally = Tally()
-        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally)
+        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes)
         self._on_step("progress")
         for each in noticed:
             tally.add(each.tally)
@@ -288,14 +294,6 @@ class SparkDetection:
         blind = plan.meeting.blind if plan.meeting is not None else ()
         return begin_with(progress, plan.detecting, plan.deployment.starts, filled, blind)
 
-    def _counted(self, found: Mapping[str, Sequence[Detection]], plan: Plan) -> Mapping[str, Sequence[Detection]]:
-        """Where there are scopes: the detections all of whose causes their policies may see as of now."""
-        if plan.meeting is None or not any(found.values()):
-            return found
-        positions = {each for some in found.values() for detection in some for each in detection.positions if each}
-        bus, names = shared_bus(self._address), Names(self._address.zone)
-        return plan.meeting.counted(found, _events_at(bus, names, sorted(positions), plan))
-
     @staticmethod
     def _lags(progress: Progress, detecting: Detecting, end: Offset) -> bool:
         """Whether what this batch saw lets the next decide more."""
@@ -314,11 +312,12 @@ class SparkDetection:
         end: Offset,
         begun: Begun,
         tally: Tally,
+        causes: Mapping[int, Row],
     ) -> Progress:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
         known = begun.known if plan.meeting is not None else ()
-        rows = _events_at(bus, names, sorted({*positions_of([*told, *known]), *late}), plan)
+        rows = {**self._events_at({*positions_of([*told, *known]), *late} - causes.keys(), plan), **causes}
         instances = known_instances(plan, self._address, end.tables)
         progress, published = messages_of(
             told, plan.detecting, former, progress, rows, instances, begun.past, plan.meeting, known
@@ -326,7 +325,7 @@ class SparkDetection:
         tally.take_published(published)
         for each in published:
             if each.released:
-                _audit.info("released: %s of %s, %s", len(each.released), each.policy, ", ".join(each.released))
+                _audit.info("%s", each.audit)
         stores = [bus.store(raw_message(names, each, end.clock)) for each in published]
         for pos, policies in late.items():
             if (row := rows.get(pos)) is not None:
@@ -334,6 +333,18 @@ class SparkDetection:
         for store in stores:
             store.result()
         return progress
+
+    def _events_at(self, positions: Collection[int], plan: Plan) -> dict[int, Row]:
+        """The events at these positions of the root log, those that are still there."""
+        bus, log = shared_bus(self._address), Names(self._address.zone).root_stream
+        found: dict[int, Row] = {}
+        for seq, places in groupby(sorted(positions), lambda each: each // PLACES):
+            wanted = set(places)
+            for stored in bus.read(log, seq, seq):
+                for place, line in enumerate(split_lines(in_terms_of_now(stored, plan.interpretation).body)):
+                    if (pos := position(seq, place)) in wanted:
+                        found[pos] = decode_line(line, pos=pos)
+        return found
 
 
 def _sorted_out(rows: Iterable[object]) -> tuple[list[Found], list[Noticed]]:
@@ -358,15 +369,3 @@ def raw_message(names: Names, message: Published, received: int) -> Message:
         OWN: message.policy,
     }
     return Message(subject=names.raw(ROUTER, shard_of(message.policy)), headers=headers, body=message.body)
-
-
-def _events_at(bus: BlockingBus, names: Names, positions: Sequence[int], plan: Plan) -> dict[int, Row]:
-    """The events at these positions of the root log, those that are still there."""
-    found: dict[int, Row] = {}
-    for seq, places in groupby(positions, lambda each: each // PLACES):
-        wanted = set(places)
-        for stored in bus.read(names.root_stream, seq, seq):
-            for place, line in enumerate(split_lines(in_terms_of_now(stored, plan.interpretation).body)):
-                if (pos := position(seq, place)) in wanted:
-                    found[pos] = decode_line(line, pos=pos)
-    return found
