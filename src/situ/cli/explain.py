@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from situ.errors import Code
 
 app = group(
-    "explain", "Explain types, expressions, functions, subscriptions, events, visibility, contexts, policies, detections and codes."
+    "explain",
+    "Explain types, expressions, functions, subscriptions, events, visibility, contexts, policies, detections, codes.",
 )
 
 

@@ -146,6 +146,7 @@ class BlockingNode:
     change_scopes = _waiting(Node.change_scopes)
     status = _waiting(Node.status)
     describe = _waiting(Node.describe)
+    explain_visibility = _waiting(Node.explain_visibility)
 
     def add_listener(
         self, what: str | Registration, callback: Callable[[Event], object], *, durable: str | None = None
