@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from situ.edge.detect import EdgeDetection
 from situ.edge.event import Event
@@ -66,8 +70,8 @@ class Audience:
         assert Counter(about(each.type, each.data) for each in some) == wanted
 
 
-async def see(reader: Node, who: str, x: float) -> None:
-    await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": 5.0}})
+async def see(reader: Node, who: str, x: float, **about: Any) -> None:
+    await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": 5.0}}, **about)
 
 
 async def logged(zone: EdgeZone) -> list[Row]:
@@ -81,7 +85,10 @@ def longer(text: str) -> str:
     return text.replace("hold 2 s", "hold 4 s").replace("window 1 s\nconcepts", "window 1 s\nhold 4 s\nconcepts")
 
 
-def test_three_audiences_are_told_what_they_may_know_through_a_crash(tmp_path: Path) -> None:
+def test_three_audiences_are_told_what_they_may_know_through_a_crash(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "situ.audit")
     more = {name: longer(text) if name.startswith("policies/") else text for name, text in MORE.items()}
     more["policies/again.dpl"] = more["policies/again.dpl"].replace("window 3 s", "window 3 s\nhold 4 s")
 
@@ -116,7 +123,19 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(tmp_path: P
             opened = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("opened")}
             closed = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("closed")}
             assert opened == closed, "what is told after the crash counts what came before it"
-            assert {row.ext for row in rows if row.client == "counted"} == {'"released":"site"'}
+            let_go = [row for row in await logged(zone) if row.ext]
+            assert {(row.client, row.ext) for row in let_go} == {("counted", '"released":"site"')}
+            said = [each.getMessage() for each in caplog.records if each.name == "situ.audit"]
+            assert all(each.startswith("counted released in site, by boss: ") for each in said)
+            assert all(any(row.id in each for each in said) for row in let_go)
+            await see(east, "g2", 9.0, time="2026-01-01T00:00:00Z")
+            assert zone.engine is not None
+            counts = zone.engine._detection.counts
+            await eventually(lambda: counts.late.get("presence"))
+            assert "everywhere" not in counts.late, "it does not see it"
+            late = [each for each in await zone.messages(zone.names.late_stream) if b'"Sighting"' in each.body]
+            (row,) = [decode_line(line) for each in late for line in split_lines(each.body)]
+            assert (row.epoch, row.bits, row.tags > 0) == (1, 0, True), "who may see it can be decided later"
 
     asyncio.run(run())
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from situ.deployment.acting import Acted
 from situ.deployment.detecting import Detecting
 from situ.deployment.filling import Filling, begin_with
 from situ.deployment.parts import Part, read_parts, united, write_parts
 from situ.deployment.plan import compile_plan
 from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
+from situ.deployment.releasing import Releases, released_event
 from situ.deployment.trying import tables_of, try_policies
 from situ.event.lines import encode_row, stamped_line
 from situ.event.message import CLIENT, RECEIVED, Stored, join_lines
@@ -23,9 +25,10 @@ from situ.situation.meaning.policy_test import GivenEvent, PolicyTest
 from situ.situation.policies.start import Start
 from situ.sources.table import make_table
 from situ.tags import NO_TAGS
-from situ.visibility.graph import NO_SCOPES
+from situ.visibility.graph import NO_SCOPES, Release, ScopeGraph
 from tests.scoped import EAST, GROUP, KNOWN, OTHER, PROJECT, SCOPES, SECOND, WEST, Flow, T, inside, project
 
+NOTICE = {"to": "desk", "text": "g1 is alone", "policy": "p", "situation": "s"}
 SITES = {"east": EAST, "west": WEST, "group": GROUP, "other": OTHER}
 
 
@@ -340,3 +343,55 @@ def test_tests_of_policies_are_about_policies_whatever_they_may_see(tmp_path: Pa
     test = PolicyTest(name="t", policies=(), events=(given,), pull=tables)
     (found,) = try_policies(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types).found
     assert dict(found.bindings)["A"] == "g1"
+
+
+def test_a_value_that_is_kept_has_the_stamp_of_its_event(tmp_path: Path) -> None:
+    sources = PROJECT["sources/building.yaml"].replace("value: at}", "value: at, keep: last 5 s}")
+    flow = Flow(project(tmp_path, ("presence",), **{"sources/building.yaml": sources}))
+    flow.see("reader-e", "g1", 9)
+    flow.wait(0.4)
+    flow.again()
+    flow.wait(20)
+    rows = list(flow.log.values())
+    again = [row for row in rows if row.type == "situ.situation.continued"]
+    assert len(again) == 5
+    (opened,) = told(rows, "presence").values()
+    assert {row.parts for row in again} == {opened.parts}
+    assert {frozenset(sites(flow, row)) for row in again} == {frozenset({"east"})}
+
+
+# ── what is left of events that are released ──────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "keep", "left"),
+    [
+        ("Alarm", {"hall": "a", "who": "x"}, {"hall"}, {"hall": "a"}),
+        ("situ.notice", NOTICE, {"hall"}, {**NOTICE, "text": ""}),
+        ("situ.notice", NOTICE, {"text"}, NOTICE),
+        ("situ.command", {"data": '{"hall":"a","who":"x","situation":"s"}'}, {"hall"}, '{"hall":"a","situation":"s"}'),
+        ("situ.command", {"data": '["x"]'}, {"hall"}, "null"),
+    ],
+)
+def test_only_what_is_kept_is_left_of_an_event(
+    type: str, data: dict[str, str], keep: set[str], left: dict[str, str] | str
+) -> None:
+    event = Acted(type=type, id="1", data=json.dumps(data).encode())
+    found = json.loads(released_event(event, keep).data)
+    assert found == ({"data": left} if isinstance(left, str) else left)
+
+
+def test_of_several_releases_only_what_all_keep_is_left() -> None:
+    graph = ScopeGraph(
+        releases=(
+            Release(policy="p", dimensions=("d",), keep=("a", "b"), by="x"),
+            Release(policy="p", dimensions=("e",), keep=("b", "c"), by="y"),
+            Release(policy="q", dimensions=(), keep=("b",), by="y"),
+        )
+    )
+    releases = Releases(graph)
+    assert releases.get("q") is None
+    found = releases.get("p")
+    assert found is not None
+    assert (found.dimensions, found.keep, found.by, found.text) == ({"d", "e"}, {"b"}, "x, y", "d,e")
+    assert list(releases.let_go("p", [Part(1, 1, 0, frozenset({"z"}))])) == [Part(1, 1, 0, frozenset({"d", "e", "z"}))]
