@@ -57,7 +57,9 @@ clients:
   crier:    { membership: [betaworks] }
   mole:     { membership: [betaworks] }
   unaccompanied-guest: { membership: [alphacorp] }
+  spy:      { membership: [betaworks] }
 policies:
+  spy: { reads: { membership: betaworks, rest: any }, publishes: { membership: betaworks, rest: any } }
   unaccompanied-guest: { reads: { membership: alphacorp, rest: any }, publishes: { rest: any } }
 grants:
   - { to: unaccompanied-guest, dimension: membership, may: [broadcast] }
@@ -80,7 +82,7 @@ CLIENTS = """
   mole: {context: nameless, scopes: {membership: betaworks, rest: any}}
   crier:
     scopes: {membership: betaworks}
-    advertisements: {calls: {type: Notice}}
+    advertisements: {calls: {type: Notice}, seen: {type: Sighting}}
 """
 MORE = {
     **{name: text for name, text in FILES.items() if name not in ("situ.yaml", "clients/people.yaml")},
@@ -89,6 +91,9 @@ MORE = {
     "sources/building.yaml": FILES["sources/building.yaml"].replace("csv:", "scopes: {rest: any}\n            csv:"),
     "people.csv": "nr,role\n" + "".join(f"g{number},guest\n" for number in range(100)),
     "policies/unaccompanied-guest.dpl": FILES["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s"),
+    "policies/spy.dpl": FILES["policies/unaccompanied-guest.dpl"]
+    .replace("5 s", "1 s")
+    .replace("policy unaccompanied-guest", "policy spy"),
     "contexts/nameless.yaml": "context: nameless\nevents: {Uttered: {loud: optional boolean}}\n"
     "maps: [{out: Notice -> Uttered, attributes: {loud: loud}}]\n",
     "contexts/roles.yaml": "context: roles\nfunctions:\n"
@@ -111,7 +116,6 @@ SECRETS = (
     b"cellar",
     b"unaccompanied-guest",
     b"GuestAlone",
-    b"Sighting",
     b"situtags",
 )
 INGRESS = "situ.main.in.r1.eve"
@@ -414,6 +418,19 @@ async def _(world: World) -> None:
     await world.eve.unregister_for_events(news)
 
 
+@attempt("a policy of its own scope", "GuestAlone")
+async def _(world: World) -> None:
+    """The same policy, for its own scope: it finds what is there, and nothing of what the other one finds."""
+    situations = await world.eve.register_for_events("situ.situation.opened", "Notice")
+    await world.stir(alone=True)
+    await (await world.crier.publish_event("Sighting", {"who": "g99", "at": {"x": 5.0, "y": 5.0}})).stored
+    (opened,) = await take(aiter(situations), 1, within=60)
+    assert opened.data["policy"] == "spy"
+    assert {"alias": "A", "concept": "person", "id": "g99"} in opened.data["bindings"]
+    assert await world.before_the_call(situations) == []
+    await world.eve.unregister_for_events(situations)
+
+
 @attempt("speaking in the name of a policy", "unaccompanied-guest")
 async def _(world: World) -> None:
     await world.wire.publish("situ.main.in.r1.unaccompanied-guest", b'{"specversion": "1.0", "type": "GuestAlone"}')
@@ -448,7 +465,7 @@ async def _(world: World) -> None:
 @attempt("having all types described", "GuestAlone")
 async def _(world: World) -> None:
     """What the policy publishes for everybody is among them, though what it was made of hides it."""
-    assert set(await world.eve.describe()) == {"Notice", "GuestAlone"}
+    assert set(await world.eve.describe()) == {"Notice", "GuestAlone", "Sighting"}
 
 
 @attempt("having a type described whose name it has guessed", "Payroll", "Remuneration")

@@ -36,7 +36,7 @@ from situ.registry.snapshots import fetch_scopes
 from situ.subscription.model import Subscription
 from situ.tags import NO_TAGS, TagSet
 from situ.types.decode import decode
-from situ.visibility.explain import may_know_all
+from situ.visibility.explain import Side, may_know_all
 from situ.visibility.rights import Principal
 
 _LONGEST = 10.0
@@ -70,6 +70,8 @@ class Explaining:
 
 
 class _Question:
+    """One question of one client."""
+
     def __init__(self, bus: Bus, client: str, asked: Explain, deployment: Deployment, seeing: Seeing | None) -> None:
         self.bus = bus
         self.asked = asked
@@ -170,7 +172,7 @@ class _Question:
 
     # ── rights ──
 
-    def _as_allowed(self, why: Why, side: Any, subscription: Subscription, own: TagSet) -> Why:
+    def _as_allowed(self, why: Why, side: Side, subscription: Subscription, own: TagSet) -> Why:
         assert self.seeing is not None
         if may_know(self.seeing, self.by, why, subscription.scopes):
             return why
