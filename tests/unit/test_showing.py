@@ -13,9 +13,11 @@ from situ.deployment.plan import compile_plan
 from situ.deployment.showing import Showing
 from situ.deployment.veiling import is_kept_back
 from situ.edge.describing import Describing
+from situ.edge.stamp import stamp as edge_stamp
 from situ.event.message import join_lines
 from situ.event.row import Bad, Origin, Row
 from situ.overlay.messages import Describe
+from situ.pipeline.stamp import stamp as pipeline_stamp
 from situ.project.check import check_folder
 from situ.registry import open_registry
 from situ.settings import Settings
@@ -194,6 +196,18 @@ def test_an_event_of_a_hidden_type_is_one_of_no_type(data: str) -> None:
     assert [each[0] for each in hidden.errors] == ["INT701"]
     assert str(hidden.errors).replace("Payroll", "…") == str(unknown.errors).replace("Payrool", "…")
     assert hidden.stage == unknown.stage
+
+
+def test_both_engines_tell_so() -> None:
+    plan = compile_plan(deploy())
+    body = join_lines([b'{"specversion":"1.0","id":"1","source":"s","type":"Payroll","data":{}}'])
+    origin = Origin(client="far", incarnation=1, seq=1, received=0, pos=0)
+    _, at_edge = edge_stamp(plan.interpretation.decode(body, origin), plan)
+    on_spark = pipeline_stamp(plan.interpretation.decode(body, origin), plan)
+    for bad in (*at_edge, *on_spark):
+        assert isinstance(bad, Bad)
+        assert [each[0] for each in bad.errors] == ["INT701"]
+    assert (len(at_edge), len(on_spark)) == (1, 1)
 
 
 def test_who_is_shown_a_type_is_told_what_is_wrong_with_an_event() -> None:
