@@ -15,7 +15,7 @@ from situ.deployment import Deployment
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import States, decide, work
+from situ.deployment.stepping import States, decide, work_rows
 from situ.event.instants import microseconds
 from situ.event.lines import decode_line, encode_row, stamped_line
 from situ.event.message import split_lines
@@ -187,21 +187,9 @@ class Flow:
 
     def _step(self, rows: list[Row], clock: int) -> None:
         plan = self.plan
-        assert plan.reading is not None
         assert plan.meeting is not None
-        shown = plan.reading.rows(rows)
         knowledge = Knowledge(plan.detecting.ontology)
-        worked = work(
-            plan.detecting,
-            self.progress,
-            self.states,
-            plan.detecting.observing.rows(rows).observed,
-            shown.seen,
-            clock,
-            knowledge,
-            KNOWN,
-            shown.hidden,
-        )
+        worked = work_rows(plan.detecting, plan.reading, self.progress, self.states, rows, clock, knowledge, KNOWN)
         found = decide(plan.detecting, worked, plan.meeting.counted(worked.found, self.log))
         self.progress, self.states = found.progress, found.states
         self.late.update(found.late)

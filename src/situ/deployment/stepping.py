@@ -12,6 +12,8 @@ from types import MappingProxyType
 from situ.deployment.detecting import Detecting
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of
 from situ.deployment.progress import Progress
+from situ.deployment.reading import Reading
+from situ.event.row import Row
 from situ.situation.enrichment.enrich import Enriched, Observed
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.kernel.reporting import detections_of
@@ -110,6 +112,25 @@ def work(
         observed=observed,
         late=late,
     )
+
+
+def work_rows(
+    detecting: Detecting,
+    reading: Reading | None,
+    progress: Progress,
+    states: States,
+    rows: Sequence[Row],
+    clock: int,
+    knowledge: Knowledge,
+    instances: Instances,
+) -> Worked:
+    """Take in events of the log, of which policies see what ``reading`` says; without it, everything."""
+    read = detecting.observing.rows(rows)
+    seen, hidden = read.seen, NOTHING_HIDDEN
+    if reading is not None:
+        shown = reading.rows(rows)
+        seen, hidden = shown.seen, shown.hidden
+    return work(detecting, progress, states, read.observed, seen, clock, knowledge, instances, hidden)
 
 
 def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[Detection]]) -> Step:

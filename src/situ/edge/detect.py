@@ -25,7 +25,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import Step, Worked, decide, step, work
+from situ.deployment.stepping import Step, Worked, decide, work_rows
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
 from situ.edge.epochs import learn_epochs
@@ -310,62 +310,38 @@ class EdgeDetection:
     async def _stepped(self, taken: Sequence[_Taken], clock: int) -> Step:
         """A step; what is large is done beside, so that events are routed meanwhile."""
         assert self._plan is not None
-        if self._plan.meeting is not None:
-            return await self._stepped_among_scopes(taken, clock)
-        if self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW:
-            return await asyncio.to_thread(self._step, taken, clock)
-        return self._step(taken, clock)
+        beside = self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
+        if self._plan.meeting is None:
+            return await asyncio.to_thread(self._step, taken, clock) if beside else self._step(taken, clock)
+        await self._learn([row for each in taken for row in each.rows])
+        worked = await asyncio.to_thread(self._worked, taken, clock) if beside else self._worked(taken, clock)
+        found = worked.found
+        if found:
+            # Policies remember what they saw under other scopes: what they detect they must be able to see now.
+            positions = {each for some in found.values() for one in some for each in one.positions if each}
+            causes = await self._causes(sorted(positions))
+            await self._learn(list(causes.values()))
+            found = self._plan.meeting.counted(found, causes)
+        return decide(self._detecting, worked, found)
 
     def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
-        assert self._plan is not None
-        if self._plan.reading is not None:
-            worked = self._worked(taken, clock)
-            return decide(self._detecting, worked, worked.found)
-        assert self._knowledge is not None
-        began = time.thread_time()
-        detecting = self._detecting
-        read = detecting.observing.rows(row for each in taken for row in each.rows)
-        instances = self._instances()
-        found = step(
-            detecting, self._progress, self._states, read.observed, read.seen, clock, self._knowledge, instances
-        )
-        for each in taken:
-            self._at_hand.add(each.rows)
-        self._took = time.thread_time() - began
-        return found
-
-    async def _stepped_among_scopes(self, taken: Sequence[_Taken], clock: int) -> Step:
-        """The same where policies see only what is visible to them: what they detect must be so, too, as of now."""
-        assert self._plan is not None
-        assert self._plan.meeting is not None
-        await self._learn([row for each in taken for row in each.rows])
-        large = self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
-        worked = await asyncio.to_thread(self._worked, taken, clock) if large else self._worked(taken, clock)
-        if not worked.found:
-            return decide(self._detecting, worked, worked.found)
-        positions = {each for some in worked.found.values() for found in some for each in found.positions if each}
-        causes = await self._causes(sorted(positions))
-        await self._learn(list(causes.values()))
-        counted = self._plan.meeting.counted(worked.found, causes)
-        return decide(self._detecting, worked, counted)
+        worked = self._worked(taken, clock)
+        return decide(self._detecting, worked, worked.found)
 
     def _worked(self, taken: Sequence[_Taken], clock: int) -> Worked:
         assert self._plan is not None
-        assert self._plan.reading is not None
         assert self._knowledge is not None
         began = time.thread_time()
-        detecting, rows = self._detecting, [row for each in taken for row in each.rows]
-        shown = self._plan.reading.rows(rows)
-        worked = work(
-            detecting,
+        rows = [row for each in taken for row in each.rows]
+        worked = work_rows(
+            self._detecting,
+            self._plan.reading,
             self._progress,
             self._states,
-            detecting.observing.rows(rows).observed,
-            shown.seen,
+            rows,
             clock,
             self._knowledge,
             self._instances(),
-            shown.hidden,
         )
         self._at_hand.add(rows)
         self._took = time.thread_time() - began
