@@ -78,6 +78,18 @@ def test_rotated_and_removed_credentials_open_nothing(situ: Situ, plant: Path, t
     assert "pump" not in [each["name"] for each in situ("client", "list", "--json", cwd=plant).data]
 
 
+def test_what_a_removed_client_declared_is_withdrawn(situ: Situ, plant: Path) -> None:
+    assert situ("client", "add", "keeper", cwd=plant).code == 0
+    file = plant / ".situ" / "credentials" / "keeper.creds"
+    wanted = ("subscribe", "Reading", "--durable", "kept", "--credentials", file, "--timeout", "2s")
+    assert situ(*wanted, cwd=plant).code in (0, 1)
+    assert "keeper/kept" in [each["name"] for each in situ("get", "subscriptions", "--json", cwd=plant).data]
+    ran = situ("client", "remove", "keeper", cwd=plant)
+    assert ran.code == 0
+    assert "What it declared is withdrawn: subscription keeper/kept." in ran.err
+    assert "keeper/kept" not in [each["name"] for each in situ("get", "subscriptions", "--json", cwd=plant).data]
+
+
 def test_mistakes_are_told(situ: Situ, plant: Path) -> None:
     assert situ("client", "add", "twice", cwd=plant).code == 0
     kept = (plant / ".situ" / "credentials" / "twice.creds").read_text()

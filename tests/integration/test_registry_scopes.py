@@ -9,6 +9,7 @@ import pytest
 
 from situ.deployment import Deployment
 from situ.errors import SituError
+from situ.project.apply import find_written
 from situ.project.check import check_folder
 from situ.registry import Applied, Key, Registry, open_registry
 from situ.subscription import Advertisement, Subscription
@@ -301,9 +302,13 @@ class TestFolder:
     def test_what_both_changed_is_refused(self, registry: Registry, project: Path) -> None:
         registry.change_scopes(SetFilter(dimension=M, scope="line", side="output", text="severity >= 6"), SITE)
         before = registry.current()
+        changed = folder(project, SCOPES.replace("severity >= 4", "severity >= 5"))
         with pytest.raises(SituError) as error:
-            registry.apply(folder(project, SCOPES.replace("severity >= 4", "severity >= 5")), "ann")
+            registry.apply(changed, "ann", written=find_written(project))
         assert error.value.code == "V022"
+        place = error.value.problems[0].location
+        assert place is not None
+        assert place.file == "scopes.yaml"
         assert "severity >= 6" in str(error.value)
         assert registry.current() == before
         same = registry.apply(folder(project, SCOPES.replace("severity >= 4", "severity >= 6")), "ann")
