@@ -30,6 +30,7 @@ from benchmarks import (
     spark_running,
     visibility,
     visibility_at_work,
+    visibility_spark,
 )
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, measure, store
@@ -55,6 +56,7 @@ SCENARIOS: list[Scenario] = [
     *situation_many.SCENARIOS,
     *visibility.SCENARIOS,
     *visibility_at_work.SCENARIOS,
+    *visibility_spark.SCENARIOS,
     *situation_spark.SCENARIOS,
     *situation_esper.SCENARIOS,
     *situation_flink.SCENARIOS,

@@ -63,7 +63,7 @@ def _variants(bench: Bench) -> list[Variant]:
                 mediated = name == MEDIATED
                 full = 500_000 if consumers == 1 else 300_000
                 ingress = _ingress(bench, form, consumers, contexts, mediated=mediated, full=full)
-                work = _drained(ingress, lambda ingress=ingress: drain_by_engine(bench, ingress), consumers)  # type: ignore[misc]
+                work = drained(ingress, lambda ingress=ingress: drain_by_engine(bench, ingress), consumers)  # type: ignore[misc]
                 variants.append(Variant(name=f"{about}: {name}", work=work))
             if consumers == 1 and form == FLAT:
                 variants += _others(bench, about, ingress)
@@ -99,12 +99,12 @@ def _others(bench: Bench, about: str, ingress: Ingress) -> list[Variant]:
         )
 
     return [
-        Variant(name=f"{about}: {BY_HAND}", work=_drained(ingress, by_hand, 1)),
+        Variant(name=f"{about}: {BY_HAND}", work=drained(ingress, by_hand, 1)),
         Variant(
             name=f"{about}: {STAGES}",
-            work=_drained(few, lambda: drain_by_engine(bench, few, fused=False), 1),
+            work=drained(few, lambda: drain_by_engine(bench, few, fused=False), 1),
         ),
-        Variant(name=f"{about}: {LOOKED_UP}", work=_drained(few, looked_up, 1)),
+        Variant(name=f"{about}: {LOOKED_UP}", work=drained(few, looked_up, 1)),
     ]
 
 
@@ -112,7 +112,7 @@ def _collected(frame: object) -> None:
     frame.collect()  # type: ignore[attr-defined]
 
 
-def _drained(ingress: Ingress, drain: Callable[[], float], consumers: int) -> Callable[[], Taken]:
+def drained(ingress: Ingress, drain: Callable[[], float], consumers: int) -> Callable[[], Taken]:
     """Fill, drain, and see that everybody has got everything."""
 
     def work() -> Taken:
