@@ -21,6 +21,7 @@ from situ.edge.node import Node
 from situ.errors import SituError
 from situ.event.message import COUNT, DECIDED, MESSAGE, REPLY, Message
 from situ.registry.engines import adopted_versions
+from situ.subscription.targets import group_of
 from tests.admitted import AdmittingServer, admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, CLOSED, OPENED, SCOPES, apply, publish, run
@@ -308,6 +309,32 @@ def test_what_was_taken_before_a_change_and_stored_after_it_is_routed_by_both(la
             assert [each.data.severity for each in await take(events, 1)] == [9]
             await nothing_more(events, within=0.2)
             assert await given(zone, "desk", 1) == [9]
+
+    run(main())
+
+
+@pytest.mark.parametrize("bus", ["memory", "nats"])
+def test_what_is_routed_after_a_crash_waits_if_it_was_visible_when_it_was_stamped(bus: str, tmp_path: Path) -> None:
+    """It is routed while it is hidden; who reads when it is not gets it."""
+    wanted = "{types: [Alarm], durable: true, where: severity < 10}"
+    late = f"{CLIENTS}  late: {{scopes: {{membership: office}}, subscriptions: {{all: {wanted}}}}}\n"
+    members = "  late:   { membership: [office] }\n"
+
+    async def main() -> None:
+        async with zone_on(bus, tmp_path) as zone:
+            await publish(zone, *ALARMS)
+            await zone.stop()
+            cursor = zone.folder / ".situ" / "edge" / "cursor.json"
+            cursor.write_text(json.dumps({**json.loads(cursor.read_text()), "root": 0}))
+            deployment = await apply(zone, CLOSED + members, late)
+            group = group_of(deployment.subscriptions["late/all"])
+            await zone.bus.ensure_consumer("late_all", [group], guarded=True)
+            await zone.start()
+            waiting = [(each.subject, each.headers[DECIDED]) for each in await zone.messages(zone.names.out_stream)]
+            assert [each for each in waiting if each[1] != "1 1"] == [(zone.names.out(group), "2 -")], "others had it"
+            await publish(zone, (9, "jam"), first=4)
+            await adopted(zone, OPENED + members, late)
+            assert await given(zone, "late", 3) == [5, 6, 9]
 
     run(main())
 

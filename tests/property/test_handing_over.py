@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,12 +22,13 @@ from situ.edge.root_log import read_lines
 from situ.edge.route import route
 from situ.event.lines import encode_rows
 from situ.event.message import Message, Stored
+from situ.event.row import Row
 from situ.settings import Settings
 from situ.subscription.targets import group_of
 from situ.visibility.graph import ScopeGraph
 from situ.visibility.reference import visible
 from situ.visibility.stamping import RootEvent
-from tests.property.test_seeing import make_deployment, make_row, stamped
+from tests.property.test_seeing import expected, make_deployment, make_row, stamped
 from tests.scopes import changed, make_graph, make_tags
 
 EPOCHS = (1, 2, 3, 4)
@@ -118,3 +119,39 @@ def test_what_waits_is_handed_over_if_it_is_visible_in_both_epochs(seeds: range)
     handed, withheld = asyncio.run(main())
     assert handed > 10 * len(seeds)
     assert withheld > len(seeds), "scopes narrowed, and what waited was withheld"
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+def test_what_is_routed_later_waits_if_it_was_visible_when_it_was_stamped(seeds: range) -> None:
+    """Whoever hands it over decides by the scopes in force then. Who gets it at once must see it now."""
+    waits = hidden = 0
+    for seed in seeds:
+        dice = random.Random(seed)
+        graph = make_graph(dice, most_dimensions=3)
+        tags = [make_tags(dice, graph) for _ in range(5)]
+        deployment = make_deployment(dice, graph, tags)
+        before = compile_plan(replace(deployment, scopes=graph, epoch=1))
+        made = [each for number in range(15) if (each := make_row(dice, number, deployment)) is not None]
+        rows = stamped(before, made)
+        newer = changed(dice, changed(dice, graph))
+        plan = compile_plan(replace(deployment, scopes=newer, epoch=2), before)
+        routed = plan.routing.route(rows, queued=True)
+        then = expected(deployment, [graph], made)
+        both = expected(deployment, [graph, newer], made)
+        durable = {id for id, each in deployment.subscriptions.items() if each.durable}
+        groups = plan.routing.groups
+        got = {(place, id) for place, group in routed.durable for id in groups[group].subscriptions}
+        assert {each for each in got if _is_other(each, rows)} == {each for each in then if each[1] in durable}, seed
+        live = {(place, f"{who}/{name}") for place, who, names in routed.live for name in names.split(",")}
+        assert live == {each for each in both if each[1] not in durable}, seed
+        one = [(place, plan.routing.route_one(row, queued=True)) for place, row in enumerate(rows)]
+        assert [(place, group) for place, each in one for _, group in each.durable] == routed.durable, seed
+        waits += len(got)
+        hidden += len({each for each in then - both if each[1] in durable})
+    assert waits > len(seeds)
+    assert hidden > 0, "something waits that is hidden now"
+
+
+def _is_other(delivery: tuple[int, str], rows: Sequence[Row]) -> bool:
+    place, id = delivery
+    return id.partition("/")[0] != rows[place].client

@@ -67,7 +67,7 @@ class Holding:
         tag = tag or Tag()
         self.memory.note(rows)
         yield from self._released(plan)
-        routed = self._in_turn(rows, lines, plan.routing.route(rows), plan.routing, tag)
+        routed = self._in_turn(rows, lines, plan.routing.route(rows, queued=True), plan.routing, tag)
         worded = plan.interpretation.worded(rows, lines, routed, plan.routing)
         yield Said(rows=rows, worded=self._without_held(rows, lines, worded, plan.routing, tag), tag=tag)
         while len(self) > MOST:
@@ -165,7 +165,7 @@ class Holding:
             return None
         first = queue[0]
         rows, routing = [first.row], plan.routing
-        routed = _only(key[0], routing.route(rows), routing)
+        routed = _only(key[0], routing.route(rows, queued=True), routing)
         worded = plan.interpretation.worded(rows, [first.line], routed, routing)
         if worded.held:
             first.until = worded.held[0][2]

@@ -5,7 +5,7 @@ The same plan for all engines: they differ in where it runs, not in what it says
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from situ.deployment.detecting import Detecting
@@ -56,10 +56,12 @@ class Plan:
     def zone(self) -> str:
         return self.deployment.settings.zone
 
-    @property
-    def decided(self) -> str:
-        """What deliveries say of how it was decided that they may be made; nothing where nothing had to be."""
-        return "" if self.seeing is None else f"{self.version} {self.seeing.epoch}"
+    def decided(self, epochs: Set[int]) -> str:
+        """What a delivery of events stamped in these epochs says of how it was decided that it may be made: by which
+        version, and in which epoch if that is theirs. Nothing where nothing had to be decided."""
+        if self.seeing is None:
+            return ""
+        return f"{self.version} {self.seeing.epoch if epochs <= {self.seeing.epoch} else '-'}"
 
     def learn(self, offered: Deployment) -> None:
         """The advertisements of a later version hold already: their clients were told so."""

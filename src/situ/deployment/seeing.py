@@ -134,6 +134,18 @@ class Seeing:
         """Whether anything that is published under these tags could be visible to those, as things are now."""
         return self._epochs.pair(self.epoch, advertised, subscribed).verdict is not Verdict.NEVER
 
+    def saw(self, look: Look, subscribed: TagSet) -> bool:
+        tags, epoch, then, _, parts = look
+        stamps = [(tags, epoch, then, frozenset[str]())]
+        stamps += [(each.tags, each.epoch, each.bits, each.released) for each in read_parts(parts)] if parts else []
+        return all(self._was_visible(*each, subscribed) for each in stamps)
+
+    def _was_visible(self, tags: int, epoch: int, bits: int, released: frozenset[str], subscribed: TagSet) -> bool:
+        named = self.numbers.tag_set(tags)
+        if named is None or not self._knows(epoch):
+            return False
+        return self._epochs.pair(epoch, named, subscribed, released).visible(bits)
+
     def asked(self, tags: int, epoch: int, subscribed: TagSet) -> tuple[int, int]:
         named = self.numbers.tag_set(tags)
         if named is None or not self._knows(epoch):

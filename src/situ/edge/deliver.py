@@ -16,7 +16,7 @@ from situ.event.row import Row
 def durable(rows: Sequence[Row], worded: Worded, plan: Plan) -> list[Message]:
     """Messages to be stored, once however often they are made."""
     groups: dict[str, tuple[int, list[bytes]]] = {}
-    decided = plan.decided
+    decided = "" if plan.seeing is None else plan.decided({row.epoch for row in rows})
     for index, group, line in worded.durable:
         groups.setdefault(group, (index, []))[1].append(waiting_line(rows[index], line) if decided else line)
     names = Names(plan.zone)

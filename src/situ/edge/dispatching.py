@@ -85,7 +85,7 @@ class Dispatcher:
         # What waits under a plan that remembers is let go by one that does not.
         waiting = self._holding is not None and bool(len(self._holding))
         if self._holding is None or log != ROOT or not (waiting or plan.interpretation.remembers):
-            await self._deliver(message, rows, word(rows, lines, route(rows, plan), plan), plan, live=live)
+            await self._deliver(message, rows, word(rows, lines, route(rows, plan, queued=True), plan), plan, live=live)
         else:
             for said in self._holding.word(rows, lines, plan, message):
                 assert isinstance(said.tag, _UnderWay)
@@ -121,7 +121,7 @@ class Dispatcher:
             message = pack_dead(Names(plan.zone), each, letter(each, each.recv, plan))
             stores.append(await self._bus.store(message))
             rows, lines = read_lines(message.body)
-            worded = word(rows, lines, route(rows, plan), plan)
+            worded = word(rows, lines, route(rows, plan, queued=True), plan)
             stores += [await self._bus.store(copy) for copy in deliver.durable(rows, worded, plan)]
             for sent in deliver.live(worded, plan) if live else ():
                 with suppress(SituError):

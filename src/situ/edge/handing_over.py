@@ -115,10 +115,13 @@ def is_guarded(deployment: Deployment) -> bool:
     return bool(deployment.scopes.dimensions or deployment.numbers)
 
 
-def _decided(headers: Mapping[str, str]) -> tuple[int, int]:
-    """Version and epoch; both 0 for what was put into a queue when there were no scopes."""
+def _decided(headers: Mapping[str, str]) -> tuple[int, int | None]:
+    """Version and epoch; both 0 for what was put into a queue when there were no scopes.
+
+    No epoch: it was put there as it was visible when it was stamped, whatever was in force when it was routed.
+    """
     version, _, epoch = headers.get(DECIDED, "0 0").partition(" ")
-    return int(version), int(epoch)
+    return int(version), None if epoch == "-" else int(epoch)
 
 
 def _handed(message: Stored) -> bytes:

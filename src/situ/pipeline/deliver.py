@@ -23,7 +23,8 @@ class Delivery:
     def __init__(self, plan: Plan) -> None:
         batch = plan.deployment.settings.batch
         self._names = Names(plan.zone)
-        self._decided = plan.decided
+        self._plan = plan
+        self._stamps = plan.seeing is not None
         self._most, self._size = batch.events, batch.size
         self._groups: dict[str, _Pending] = {}
         self._clients: dict[str, _Pending] = {}
@@ -31,12 +32,14 @@ class Delivery:
     def add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
         for index, group, said in worded.durable:
-            line = waiting_line(rows[index], said) if self._decided else said
+            line = waiting_line(rows[index], said) if self._stamps else said
             pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
-                yield pack_group(self._names, group, pending.first, pending.lines, self._decided)
+                yield self._pack(group, pending)
                 pending = self._groups[group] = _Pending(rows[index])
             pending.add(line)
+            if self._stamps:
+                pending.epochs.add(rows[index].epoch)
         for index, client, subscriptions, text in worded.live:
             pending = self._clients.get(client) or self._clients.setdefault(client, _Pending(rows[index]))
             line = live_line(text, subscriptions)
@@ -45,21 +48,26 @@ class Delivery:
                 pending = self._clients[client] = _Pending(rows[index])
             pending.add(line)
 
+    def _pack(self, group: str, pending: _Pending) -> Message:
+        decided = self._plan.decided(pending.epochs)
+        return pack_group(self._names, group, pending.first, pending.lines, decided)
+
     def finish(self) -> Iterator[Message]:
         """The messages that are not full."""
         for group, pending in self._groups.items():
-            yield pack_group(self._names, group, pending.first, pending.lines, self._decided)
+            yield self._pack(group, pending)
         for client, pending in self._clients.items():
             yield pack_live(self._names, client, pending.lines)
         self._groups, self._clients = {}, {}
 
 
 class _Pending:
-    __slots__ = ("first", "lines", "size")
+    __slots__ = ("epochs", "first", "lines", "size")
 
     def __init__(self, first: Row) -> None:
         self.first = first
         self.lines: list[bytes] = []
+        self.epochs: set[int] = set()
         self.size = 0
 
     def add(self, line: bytes) -> None:

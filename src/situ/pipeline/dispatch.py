@@ -127,7 +127,7 @@ class Dispatch:
             with foreseen_in(plan.interpretation, some):
                 stamped = [stamp(interpret(each, plan), plan) for each in some]
             good = [[row for row in each if isinstance(row, Row)] for each in stamped]
-            routed = [(each, route(each, plan)) for each in good if each]
+            routed = [(each, route(each, plan, queued=True)) for each in good if each]
             with foreseen_out(plan.interpretation, routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
@@ -164,7 +164,7 @@ class Dispatch:
                     yield from self._add(said.rows, said.worded)
 
     def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
-        yield from self._add(rows, word(rows, lines, route(rows, self._plan), self._plan))
+        yield from self._add(rows, word(rows, lines, route(rows, self._plan, queued=True), self._plan))
 
     def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         self._originals.update(worded.originals)

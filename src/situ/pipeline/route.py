@@ -9,6 +9,6 @@ from situ.event.row import Row
 from situ.subscription.routing import Routed
 
 
-def route(rows: Sequence[Row], plan: Plan) -> Routed:
-    """The deliveries of these rows, in their order."""
-    return plan.routing.route(rows)
+def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> Routed:
+    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
+    return plan.routing.route(rows, queued=queued)

@@ -40,8 +40,8 @@ class Restrictions:
         self._left: dict[tuple[int, int, int], _Left] = {}
         self._size = 0
 
-    def each(self, rows: Sequence[Row], found: Sequence[Targets]) -> list[Targets]:
-        """What is left for each of these rows of its targets."""
+    def each(self, rows: Sequence[Row], found: Sequence[Targets], *, queued: bool = False) -> list[Targets]:
+        """What is left for each of these rows of its targets; ``queued``, see :meth:`one`."""
         result: list[Targets] = []
         last, alike, left = NOBODY, None, NOBODY
         for row, targets in zip(rows, found, strict=True):
@@ -50,16 +50,23 @@ class Restrictions:
                 continue
             looks = (row.tags, row.epoch, row.bits, row.type, row.client)
             if targets is not last or looks != alike or row.parts:
-                left = self.one(row, targets)
+                left = self.one(row, targets, queued=queued)
                 # Filters that are new since a row was stamped are asked of each.
                 last, alike = (targets, looks) if self._sight.epoch == row.epoch and not row.parts else (NOBODY, None)
             result.append(left)
         return result
 
-    def one(self, row: Row, targets: Targets) -> Targets:
-        """What is left for a row of its targets."""
+    def one(self, row: Row, targets: Targets, *, queued: bool = False) -> Targets:
+        """What is left for a row of its targets.
+
+        ``queued``: whoever hands over what waits for durable subscriptions decides by the scopes in force then. Here it
+        counts what was visible when it was stamped, so that the same is put there whenever it is routed.
+        """
         look = self._sight.look(row)
         tags, epoch, then, now, parts = look
+        if queued and epoch != self._sight.epoch:
+            now_left = self._without_blind(targets, look, row.client if row.type == _LETTER else "")
+            return self._with_queued(now_left, targets, look)
         if parts or row.type == _LETTER:
             return self._without_blind(targets, look, row.client if row.type == _LETTER else "")
         left = self._left.get((id(targets), tags, epoch))
@@ -91,6 +98,13 @@ class Restrictions:
         return found | {
             subscriptions[f"{client}/{name}"].scopes for client, names in targets.live for name in names.split(",")
         }
+
+    def _with_queued(self, left: Targets, targets: Targets, look: Look) -> Targets:
+        groups = self._wanted.groups
+        durable = tuple(
+            each for each in targets.durable if each in left.durable or self._sight.saw(look, groups[each].scopes)
+        )
+        return Targets(durable, left.live) if durable or left.live else NOBODY
 
     def _without_blind(self, targets: Targets, look: Look, letter_of: str = "") -> Targets:
         """Without those to whom it is not visible. A dead letter is never kept from the client whose event it was."""

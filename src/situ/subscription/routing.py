@@ -114,8 +114,9 @@ class Routing:
             indexes[name] = index
         return Routing(change.wanted, indexes, sight)
 
-    def route(self, rows: Sequence[Row]) -> Routed:
-        """Who wants these rows."""
+    def route(self, rows: Sequence[Row], *, queued: bool = False) -> Routed:
+        """Who wants these rows. ``queued``: what waits for durable subscriptions is decided again when it is handed
+        over; what was visible when it was stamped may wait."""
         found: list[Targets] = [NOBODY] * len(rows)
         for index, places in self._together(rows).items():
             some = rows if len(places) == len(rows) else [rows[place] for place in places]
@@ -125,7 +126,7 @@ class Routing:
                     filters, targets = matched, self._targets(index, matched)
                 found[place] = targets
         if self._restrictions is not None:
-            found = self._restrictions.each(rows, found)
+            found = self._restrictions.each(rows, found, queued=queued)
         routed = Routed()
         for place, targets in enumerate(found):
             if targets is not NOBODY:
@@ -146,14 +147,14 @@ class Routing:
                 together.setdefault(index, []).append(place)
         return {**together}
 
-    def route_one(self, row: Row) -> Routed:
-        """Who wants this row."""
+    def route_one(self, row: Row, *, queued: bool = False) -> Routed:
+        """Who wants this row; ``queued`` as for many."""
         routed = Routed()
         index = self._indexes.get(row.type) or self._index(row.type)
         if index is not None:
             targets = self._targets(index, index.match(row))
             if self._restrictions is not None and targets is not NOBODY:
-                targets = self._restrictions.one(row, targets)
+                targets = self._restrictions.one(row, targets, queued=queued)
             if targets is not NOBODY:
                 _add(routed, 0, row, targets)
         return routed

@@ -24,5 +24,8 @@ class Sight(Protocol):
     def sees(self, look: Look, subscribed: TagSet) -> bool:
         """Whether what looks so may be handed to a subscription with these tags."""
 
+    def saw(self, look: Look, subscribed: TagSet) -> bool:
+        """Whether it was visible to these tags when it was stamped, whatever has changed since."""
+
     def asked(self, tags: int, epoch: int, subscribed: TagSet) -> tuple[int, int]:
         """On which bits it depends, then and in the epoch in force, for what has these tags and no parts."""
