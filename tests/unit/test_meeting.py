@@ -20,7 +20,7 @@ from situ.deployment.trying import tables_of, try_policies
 from situ.event.lines import encode_row, stamped_line
 from situ.event.message import CLIENT, RECEIVED, Stored, join_lines
 from situ.event.own_lines import put_parts, with_parts, without_parts
-from situ.event.row import Row
+from situ.event.row import Bad, Row
 from situ.situation.meaning.policy_test import GivenEvent, PolicyTest
 from situ.situation.policies.start import Start
 from situ.sources.table import make_table
@@ -395,3 +395,14 @@ def test_of_several_releases_only_what_all_keep_is_left() -> None:
     assert found is not None
     assert (found.dimensions, found.keep, found.by, found.text) == ({"d", "e"}, {"b"}, "x, y", "d,e")
     assert list(releases.let_go("p", [Part(1, 1, 0, frozenset({"z"}))])) == [Part(1, 1, 0, frozenset({"d", "e", "z"}))]
+
+
+def test_stamps_get_through_the_frames_of_spark() -> None:
+    from situ.pipeline.frames import row_batches, rows_of
+
+    def row(pos: int, parts: str = "") -> Row:
+        return Row(pos, "p", 1, pos, "root", 0, str(pos), "p", "X", 0, "", None, "", b"{}", parts=parts)
+
+    bad = Bad(65537, "p", 1, 9, "root", 0, "", "decode", (("E701", "", "x", ""),), b"{")
+    for given in ([[row(1, "3.1.1f"), row(2)]], [[row(1), row(2)]], [[row(1, "3.1.0")], [bad]]):
+        assert list(rows_of(row_batches(given, 100))) == given
