@@ -236,6 +236,27 @@ def test_nothing_is_declared_again_by_a_client_that_comes_back(zones: Zones) -> 
     run(main())
 
 
+def test_a_queue_does_not_outlive_the_right_to_it_however_soon_that_is_back(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("press") as press:
+            await press.advertise("Alarm", scopes=LINE)
+            async with zone.connect("desk") as desk:
+                await desk.register_for_events("Alarm", durable="all", scopes=OFFICE)
+            await alarm(press, 5)
+            await zone.stop()
+            kept = zone.registry.current().subscriptions["desk/all"]
+            for operation in (LeaveScope, JoinScope):
+                zone.registry.change_scopes(operation(member="desk", scope="office", dimension=M), OPERATOR)
+            zone.registry.declare([kept], who="desk")
+            await publish_deployment(zone.bus, zone.registry.current())
+            await zone.start()
+            await alarm(press, 6)
+            async with zone.connect("desk") as desk:
+                assert severities(await take(desk.events(durable="all"), 1)) == [6]
+
+    run(main())
+
+
 def test_of_two_who_change_the_same_epoch_one_is_told(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("boss") as boss, zone.connect("desk") as desk:

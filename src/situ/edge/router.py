@@ -82,7 +82,7 @@ from situ.overlay.router import step
 from situ.overlay.state import State
 from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
-from situ.registry.engines import engine_alive, report_adopted, wait_adopted
+from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 from situ.subscription.model import ROOT, Subscription
 
@@ -396,8 +396,8 @@ class Router:
     # ── deployments ──
 
     async def _adopt(self, deployment: Deployment) -> None:
-        await self._consumers.ensure(deployment)
         suspended = await self._suspended(deployment)
+        await self._consumers.ensure(deployment)
         self._deployment = deployment
         self._describing.adopt(deployment)
         self._handing.adopt(deployment)
@@ -416,13 +416,17 @@ class Router:
                 epoch=deployment.epoch,
             )
         )
-        # Who lost the right to a queue does not read it to its end.
-        await self._consumers.drop(each.what.id for each in suspended if isinstance(each.what, Subscription))
 
     async def _suspended(self, deployment: Deployment) -> tuple[Suspended, ...]:
-        """What clients have no right to any more; without scopes there is nothing to ask for."""
+        """What clients have no right to any more; without scopes there is nothing to ask for.
+
+        Who lost the right to a queue does not read it to its end, also if it has the right again by now.
+        """
         if not deployment.epoch and not deployment.numbers:
             return ()
+        before = self._deployment.version or (await adopted_versions(self._bus)).get(self.name, deployment.version)
+        lost = await asyncio.to_thread(self._registry.suspended_between, before, deployment.version)
+        await self._consumers.drop(key.name for key in lost if key.kind == "subscription")
         return suspended_in(deployment, await asyncio.to_thread(self._registry.suspended))
 
     async def _follow(self) -> None:

@@ -52,7 +52,7 @@ from situ.registry.principals import Principals
 from situ.registry.proposal import Move, Proposal, State
 from situ.registry.scope_changes import KEY as SCOPES_KEY
 from situ.registry.scope_changes import propose_scopes
-from situ.registry.scope_history import Epoch, epochs
+from situ.registry.scope_history import Epoch, epochs, suspended_by
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
 from situ.situation.policies.start import Start
@@ -173,6 +173,12 @@ class Registry:
         """Declarations whose clients have no right to them any more, in the order of kinds and names."""
         found = self._current().suspended.values()
         return tuple(sorted((each for each in found if kind in (None, each.kind)), key=lambda each: each.key))
+
+    def suspended_between(self, after: int, last: int) -> tuple[Key, ...]:
+        """What the deployments behind the one up to the other suspended, also if it was declared anew since."""
+        with self._database.reading() as connection:
+            found = suspended_by(connection, after + 1)
+        return tuple(key for version, keys in found.items() if version <= last for key in keys)
 
     def epochs(self, limit: int = 100) -> tuple[Epoch, ...]:
         """Every change of the scopes, newest first: who made it, when, and what is different since."""

@@ -59,7 +59,7 @@ def epochs(connection: Connection, limit: int) -> list[Epoch]:
     if not recorded:
         return []
     documents = store.bodies(connection, key)
-    lost = _suspended(connection, min(each.deployment for each in recorded))
+    lost = suspended_by(connection, min(each.deployment for each in recorded))
     return [
         Epoch(
             epoch=each.after,
@@ -80,8 +80,8 @@ def _graph(documents: dict[int, str], version: int | None) -> ScopeGraph:
     return scopes_from_json(json.loads(body)) if body else NO_SCOPES
 
 
-def _suspended(connection: Connection, since: int) -> dict[int, list[Key]]:
-    """Deployment → what it suspended."""
+def suspended_by(connection: Connection, since: int) -> dict[int, list[Key]]:
+    """Deployment, from this one on → what it suspended."""
     same = and_(OBJECT.c.kind == CHANGE.c.kind, OBJECT.c.name == CHANGE.c.name, OBJECT.c.version == CHANGE.c.to_version)
     asked = (
         select(CHANGE.c.deployment, CHANGE.c.kind, CHANGE.c.name)
