@@ -171,6 +171,27 @@ def test_who_comes_next_does_not_wait_for_what_the_one_before_asked_for(bus: str
     run(main())
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_who_waits_goes_on_when_the_router_is_started_again(told: bool, tmp_path: Path) -> None:
+    """The bus was there all the time, and what the reader asked for is known to nobody any more."""
+
+    async def main() -> None:
+        async with zone_on("nats", tmp_path) as zone, reading(zone, "desk") as node:
+            events = node.events(durable="all")
+            coming = asyncio.ensure_future(take(events, 2))
+            await publish(zone, (5, "jam"))
+            await until(zone, "desk", lambda state: state.acknowledged > 0)
+            assert zone.router is not None
+            for relay in () if told else zone.router._desk._relays._relays.values():
+                relay._numbers.clear()  # one that is killed tells nobody
+            await zone.stop()
+            await zone.start()
+            await publish(zone, (6, "jam"), first=2)
+            assert [each.data.severity for each in await coming] == [5, 6]
+
+    run(main())
+
+
 def test_queues_from_before_there_were_scopes_are_decided_too(bus: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with zone_on(bus, tmp_path, EVERYBODY, "") as zone:

@@ -35,7 +35,7 @@ from situ.event.message import DECIDED, HANDED, Stored
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0
-_SILENCE = 2 * _EXPIRES
+_SOON = 3.0  # with a router in between, which may be started again and not know of a request any more
 _PAUSE = 0.1
 _AWAY = (BUS_UNREACHABLE.code, NO_ANSWER.code)
 
@@ -135,6 +135,7 @@ class NatsConsumption:
         self._attached = False
         self._again = 0  # up to this sequence, messages were handed to another reader before
         self._acknowledged: _Given | None = None
+        self._expires = _EXPIRES
         self._closed = False
 
     async def start(self) -> None:
@@ -189,7 +190,7 @@ class NatsConsumption:
         await self._repeat_acknowledgement()
         info = await self._taking.info()
         if is_guarded(info):
-            self._taking = self._taking.through_router()
+            self._taking, self._expires = self._taking.through_router(), _SOON
         floor, handed = info["ack_floor"], info["delivered"]
         if not self._attached:
             self._attached = True
@@ -232,11 +233,11 @@ class NatsConsumption:
             return
         number = str(next(self._request_numbers))
         self._requests[number] = wanted
-        await self._taking.next(wanted, _EXPIRES, f"{self._inbox}.{number}")
+        await self._taking.next(wanted, self._expires, f"{self._inbox}.{number}")
 
     async def _next(self, down: asyncio.Event) -> Msg | None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _SILENCE
+        deadline = loop.time() + 2 * self._expires
         while self._came.empty():
             if down.is_set() or self._closed or loop.time() >= deadline:
                 return None

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from contextlib import aclosing
+from collections import deque
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 
 from situ.bus.interface import Bus, Guard, Serving
@@ -27,6 +28,8 @@ _log = logging.getLogger("situ.router")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDLE = 60.0  # seconds after which nobody reads there any more: a reader asks every ten
 _MOST_UNDER_WAY = 64
+_MOST_REQUESTS = 16
+_OVER = {"Status": "409", "Description": "Router Ends"}
 _MOST_BYTES = 8 * 1024 * 1024
 
 
@@ -49,8 +52,7 @@ class Relays:
             await self._make_room(consumer)
             relay = self._relays[consumer] = _Relay(self._bus, self._guard, consumer, to)
             await relay.start()
-        relay.used = _now()
-        return f"{relay.inbox}.{number}"
+        return relay.asked(number)
 
     async def _make_room(self, consumer: str) -> None:
         """The reader that a consumer had before is gone, and what it asked for is not to be handed to nobody."""
@@ -102,10 +104,17 @@ class _Relay:
         self._bus = bus
         self._guard = guard
         self._consumer = consumer
+        self._numbers: deque[str] = deque(maxlen=_MOST_REQUESTS)
         self._serving: Serving | None = None
 
     async def start(self) -> None:
         self._serving = await self._bus.serve(f"{self.inbox}.*", self._pass_on)
+
+    def asked(self, number: str) -> str:
+        """The subject for the answers to the reader's request of this number."""
+        self.used = _now()
+        self._numbers.append(number)
+        return f"{self.inbox}.{number}"
 
     async def _pass_on(self, message: Message) -> None:
         if "Status" in message.headers:  # how a request ended; it is known by its number
@@ -128,6 +137,9 @@ class _Relay:
         if self._serving is not None:
             await self._serving.close()
             self._serving = None
+            for number in self._numbers:  # whoever still waits for an answer asks again
+                with suppress(SituError):
+                    await self._bus.send(Message(subject=f"{self.to}.{number}", headers=_OVER))
 
 
 def _as_read(message: Stored) -> dict[str, str]:
