@@ -103,6 +103,7 @@ def test_a_policy_that_does_not_see_a_table_detects_nothing(tmp_path: Path) -> N
     flow = Flow(project(tmp_path, **{"sources/building.yaml": PROJECT["sources/building.yaml"].replace("any", "none")}))
     assert flow.plan.meeting is not None
     assert flow.plan.meeting.unseen("presence") == ("persons", "rooms")
+    assert flow.plan.meeting.unseen("again") == (), "it asks for nothing but events"
     flow.see("reader-e", "g1", 5)
     assert flow.wait() == []
 
@@ -127,6 +128,22 @@ def test_a_situation_is_seen_by_those_who_see_all_that_caused_it(tmp_path: Path)
     alarms = {json.loads(row.data)["text"]: sites(flow, row) for row in rows if row.client == "again" and row.ext == ""}
     assert alarms["g2 again"] == {"east"}
     assert alarms["g1 again"] == {"east", "west", "group"}
+
+
+def test_a_policy_tells_nothing_of_tables_that_it_does_not_ask_for(tmp_path: Path) -> None:
+    flow = Flow(project(tmp_path))
+    flow.see("reader-e", "g1", 5)
+    asked = {row.client: json.loads(row.data) for row in flow.wait() if row.type == "situ.action"}
+    known = json.loads(asked["presence"]["attributes"])
+    assert known == {"A": {"status": "guest"}, "R": {"id": "lab", "security": "restricted", "area": known["R"]["area"]}}
+    text = inside("bare").replace("raise alarm", "log x")
+    scopes = SCOPES.replace("presence", "bare")
+    flow = Flow(project(tmp_path / "bare", ("again",), **{"policies/bare.dpl": text, "scopes.yaml": scopes}))
+    assert flow.plan.meeting is not None
+    assert flow.plan.meeting.tables("bare") == {"rooms"}
+    flow.see("reader-e", "g1", 5)
+    (asked_for,) = [json.loads(row.data) for row in flow.wait() if row.type == "situ.action"]
+    assert json.loads(asked_for["attributes"])["A"] == {}
 
 
 def test_a_situation_in_a_situation_brings_its_own_stamp_and_its_parts(tmp_path: Path) -> None:

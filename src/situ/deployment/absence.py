@@ -15,7 +15,9 @@ from situ.deployment.parts import Part
 from situ.deployment.releasing import Releases
 from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
+from situ.situation.domain.check_sources import provided
 from situ.situation.domain.concepts import containers_of
+from situ.situation.domain.cover import needed_of
 from situ.situation.policies.leaves import leaves_of, parts
 from situ.situation.policies.policy import Policy, Relation
 from situ.subscription.model import ROOT
@@ -31,19 +33,25 @@ class Beside:
         self._releases = releases
 
     def sources(self, watch: Watch) -> set[str]:
-        """The tables that may say something of instances that the policy is about."""
+        """The tables that say something which the policy asks for, of instances or of what these are in."""
         ontology, cover = self._detecting.ontology, self._detecting.tables.cover.sources
         found: set[str] = set()
-        for alias in watch.policy.aliases:
-            members = ontology.concepts[alias.concept].members or (alias.concept,)
-            for concept in {each for member in members for each in self._around(member)}:
-                found.update(cover.get(concept, ()))
+        for end in needed_of(watch.policy, self._detecting.actions):
+            for concept in ontology.concepts[end.concept].members or (end.concept,):
+                chain = containers_of(concept, ontology.containers)
+                around = chain if end.attribute in chain else ()
+                for each in (concept, *(member for container in around for member in self._members(container))):
+                    found.update(name for name in cover.get(each, ()) if self._tells(name, each, end.attribute, around))
         return found
 
-    def _around(self, concept: str) -> Iterator[str]:
-        yield concept
-        for container in containers_of(concept, self._detecting.ontology.containers):
-            yield from self._detecting.ontology.concepts[container].members or (container,)
+    def _tells(self, name: str, concept: str, attribute: str, around: Collection[str]) -> bool:
+        """Whether a table says which instances of a concept there are, or this of them; or where they are."""
+        source = self._deployment.sources[name]
+        given = provided(source, self._detecting.ontology.concepts[source.concept])
+        return source.concept == concept or attribute in given or not given.keys().isdisjoint(around)
+
+    def _members(self, concept: str) -> tuple[str, ...]:
+        return self._detecting.ontology.concepts[concept].members or (concept,)
 
     def of_sources(self, watch: Watch) -> frozenset[Part]:
         """The stamps of their rows."""

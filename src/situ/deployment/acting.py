@@ -7,8 +7,8 @@ by an event, too: whoever does it takes these one by one, and an action has a ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from situ.situation.actions.load_actions import step_as_json
 from situ.situation.actions.perform import Deed, deed
 from situ.situation.actions.resolve_actions import steps_of
 from situ.situation.actions.templates import Facts, json_value
-from situ.situation.domain.ontology import Ontology
+from situ.situation.domain.ontology import End, Ontology
 from situ.situation.language.syntax import When
 from situ.situation.meaning.detection import Instances, derived_id
 from situ.situation.meaning.lifecycle import Stage, Transition
@@ -62,12 +62,22 @@ def _type_of(step: Step) -> str:
 
 
 def acted(
-    transition: Transition, policy: Policy, actions: Actions, ontology: Ontology, instances: Instances
+    transition: Transition,
+    policy: Policy,
+    actions: Actions,
+    ontology: Ontology,
+    instances: Instances,
+    asked: Collection[End] | None = None,
 ) -> Iterator[Acted]:
-    """What the actions of a policy come to for what happened to a situation."""
+    """What the actions of a policy come to for what happened to a situation.
+
+    Of instances only what is ``asked`` for is told, if that is given: others may know more.
+    """
     if transition.stage not in _STAGES[policy.when]:
         return
     facts = facts_of(transition, policy, ontology, instances)
+    if asked is not None:
+        facts = _only(facts, policy, asked)
     for number, action in enumerate(policy.actions):
         for place, step in enumerate(steps_of(action, actions)):
             made = _made(action, number, place, actions, facts) if isinstance(step, _EVENTS) else None
@@ -105,6 +115,15 @@ def facts_of(transition: Transition, policy: Policy, ontology: Ontology, instanc
             if alias in concepts
         },
     )
+
+
+def _only(facts: Facts, policy: Policy, asked: Collection[End]) -> Facts:
+    concepts = {alias.name: alias.concept for alias in policy.aliases}
+    attributes = {
+        alias: {name: value for name, value in known.items() if End(concept=concepts[alias], attribute=name) in asked}
+        for alias, known in facts.attributes.items()
+    }
+    return replace(facts, attributes=attributes)
 
 
 def _known(concept: str, identity: str, ontology: Ontology, instances: Instances) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from situ.deployment.releasing import is_released, released_event, released_situ
 from situ.event.message import EventKey, join_lines
 from situ.event.own_lines import with_parts
 from situ.event.row import Row
+from situ.situation.domain.cover import needed_of
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
 from situ.situation.meaning.telling import TYPES, situation_data
@@ -135,6 +136,8 @@ class _Telling:
         self._name, self._watch, self._knows = name, watch, knows
         self._causes, self._instances = causes, instances
         self._parts = parts
+        # Where there are scopes, a policy tells nothing of tables that it has not asked for itself.
+        self._asked = needed_of(watch.policy, knows.actions) if parts is not None else None
         self._let_go = parts.meeting.released(name) if parts is not None else None
         self.lines: list[bytes] = []
         self.merged = 0
@@ -153,7 +156,8 @@ class _Telling:
             data = released_situation(transition, policy, let_go.keep)
         self._add(Acted(type=TYPES[transition.stage], id=transition.id, data=data), transition.time, met)
         if acts:
-            for each in acted(transition, policy, self._knows.actions, self._knows.ontology, self._instances):
+            knows = self._knows
+            for each in acted(transition, policy, knows.actions, knows.ontology, self._instances, self._asked):
                 left = each if let_go is None or not is_released(each) else released_event(each, let_go.keep)
                 self._add(left, transition.time, met)
         self.merged += met.merged if met is not None else 0

@@ -67,7 +67,7 @@ class Meeting:
         return self._unseen[policy]
 
     def tables(self, policy: str) -> set[str]:
-        """The tables that may say something of what a policy is about."""
+        """The tables that say something which a policy asks for."""
         return self._beside.sources(self._detecting.watches[policy])
 
     def _shows(self, source: str, watch: Watch) -> bool:
