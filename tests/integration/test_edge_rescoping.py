@@ -156,6 +156,9 @@ def test_what_is_not_ones_own_to_name_is_refused_and_tells_nothing(zones: Zones)
             assert "colour" in str(several)
             assert (await refused(crew.register_for_events("Alarm", scopes={"place": "far"}))).code == "V018"
             assert zone.registry.current().subscriptions == {}
+            kept = await desk.register_for_events("Alarm", durable="all", scopes=OFFICE)
+            assert (await refused(desk.register_for_events("Alarm", durable="all", scopes=LINE))).code == "V006"
+            assert (kept.scopes, kept.installed) == (OFFICE, True), "what was refused changes nothing"
 
     run(main())
 

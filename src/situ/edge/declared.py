@@ -117,7 +117,12 @@ class Registration:
 
     @property
     def installed(self) -> bool:
-        return self.installing.done
+        return self.installing.done and self.error is None
+
+    def become(self, other: Registration) -> None:
+        """What another says of types, filter, scopes and the rest, and how far that is."""
+        self.types, self.where, self.scopes, self.context = other.types, other.where, other.scopes, other.context
+        self.mine, self.installing, self.pages = other.mine, other.installing, other.pages
 
     @property
     def received(self) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from copy import copy
 from datetime import datetime, timedelta
 from weakref import WeakSet
 
@@ -83,6 +84,7 @@ class Subscriptions:
         same = (types, where, context, tags)
         if known is not None and (known.types, known.where, known.context, known.scopes) == same:
             return known
+        before = None if known is None else copy(known)
         made = known or Registration(self.client, name, types, where, durable)
         made.types, made.where, made.scopes, made.installing = types, where, tags, Installing()
         made.mine = declared is None or (declared.types, declared.filter, declared.scopes) != (types, where, tags)
@@ -95,8 +97,10 @@ class Subscriptions:
         try:
             answer = await self._subscribe(made, types)
         except BaseException:
-            if known is None:
+            if before is None:
                 self.registrations.pop(name, None)
+            else:
+                made.become(before)  # what was refused changes nothing
             raise
         if made.error is not None:  # it was lost as soon as it was there
             raise made.error
