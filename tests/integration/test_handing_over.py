@@ -280,6 +280,9 @@ def test_new_filters_are_asked_of_the_event_in_root_s_terms(placed: bool, tmp_pa
             assert body is not None
             assert [each["data"] for each in json.loads(body)] == [{"words": "fire", "loudness": 6}]
             await zone.bus.purge(zone.names.root_stream, 1000)
+            assert await handing.decide("desk_all", message) == body, "it is remembered"
+            handing = HandingOver(zone.bus)
+            handing.adopt(zone.registry.current())
             assert await handing.decide("desk_all", message) == b"[]", "of what nobody has any more nothing is known"
 
     run(main())

@@ -21,7 +21,7 @@ from situ.bus.names import Names, subscription_of
 from situ.deployment import Deployment
 from situ.deployment.plan import Plan, compile_plan
 from situ.edge.epochs import learn_epochs
-from situ.edge.finding import find_in_log
+from situ.edge.finding import LogFinder
 from situ.event.lines import dead_client, decode_line, handed_line
 from situ.event.message import DECIDED, Stored, join_lines, split_lines
 from situ.event.row import Row
@@ -42,6 +42,7 @@ class HandingOver:
         self._names = Names(bus.zone)
         self._deployment = Deployment()
         self._plan: Plan | None = None
+        self._log = LogFinder(bus)
         self._compiling = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -87,9 +88,10 @@ class HandingOver:
         if plan.seeing is not None:
             await learn_epochs(self._bus, plan, rows)
             asking = [row for row in rows if row.type != _LETTER and plan.seeing.asks_event(row)]
-            if asking and not (own and subscription.context == ROOT):
+            in_root = own and subscription.context == ROOT and plan.interpretation.generation == 1
+            if asking and not in_root:
                 # Deliveries may be in other terms than filters are. What the log has no more, nothing is known of.
-                found = await find_in_log(self._bus, asking, message.at, plan)
+                found = await self._log.find(asking, message.at, plan.interpretation)
                 unknown = {row.key for row in asking} - found.keys()
                 rows = [found.get(row.key, row) for row in rows]
         kept = [
