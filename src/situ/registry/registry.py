@@ -7,7 +7,6 @@ never gets a version. Threads may share a registry.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from situ.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
-from situ.deployment import Change, Deployment, canonical, difference
+from situ.deployment import Change, Deployment, difference
 from situ.documents import Document
 from situ.errors import Problem, SituError
 from situ.interpretation.changing import Allowed
@@ -36,6 +35,7 @@ from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
+from situ.registry.moving import is_change, next_state, state_read, with_moves
 from situ.registry.objects import (
     Key,
     Kind,
@@ -49,15 +49,12 @@ from situ.registry.objects import (
     versions_of,
 )
 from situ.registry.principals import Principals
-from situ.registry.proposal import Move, Proposal, State
-from situ.registry.scope_changes import KEY as SCOPES_KEY
+from situ.registry.proposal import Proposal, State
 from situ.registry.scope_changes import propose_scopes
 from situ.registry.scope_history import Epoch, epochs, suspended_by
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
 from situ.situation.policies.start import Start
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
-from situ.visibility.json_form import scopes_as_json, scopes_from_json
 from situ.visibility.operations import Operation
 from situ.visibility.rights import Principal
 
@@ -306,47 +303,18 @@ class Registry:
         with self._mutex:
             old = self._current()
             proposal, said = propose(old)
-            if not _changes(old, proposal):
+            if not is_change(old, proposal):
                 return old, old, said
             with self._database.writing() as connection:
                 now = self._read(connection, old)
                 if now is not old:
                     old = now
                     proposal, said = propose(old)
-                if not _changes(old, proposal):
+                if not is_change(old, proposal):
                     return old, old, said
-                new = self._next(connection, old, proposal, Author(who=who, at=self._clock(), reason=reason))
+                new = next_state(connection, old, proposal, Author(who=who, at=self._clock(), reason=reason))
             self._state = new
             return old, new, said
-
-    def _next(self, connection: Connection, old: State, proposal: Proposal, author: Author) -> State:
-        scopes = old.folder_scopes if proposal.folder_scopes is None else proposal.folder_scopes
-        number = old.version + 1 if proposal.moves else old.version
-        if scopes != old.folder_scopes:
-            store.keep_folder_scopes(connection, number, canonical(scopes_as_json(scopes)))
-        if not proposal.moves:
-            return replace(old, folder_scopes=scopes)
-        versions = store.next_versions(connection, [key for key, move in proposal.moves.items() if move is not None])
-        moves = {
-            key: None if move is None else _object(key, move, versions[key]) for key, move in proposal.moves.items()
-        }
-        objects = _with_moves(old.objects, moves)
-        digest = digest_of(content_of({key: each.body for key, each in objects.items()}))
-        deployment = replace(
-            proposal.deployment.at_version(number, versions_of(objects.values())),
-            epoch=epoch_of(objects),
-            numbers=old.deployment.numbers,
-        ).numbered()
-        store.write_next(connection, number, digest, old.objects, moves, author, deployment.epoch)
-        store.add_numbers(connection, old.deployment.numbers, deployment.numbers)
-        return State(
-            version=number,
-            digest=digest,
-            objects=objects,
-            deployment=deployment,
-            suspended=_with_suspended(old.suspended, moves),
-            folder_scopes=scopes,
-        )
 
     def _applied(self, state: State) -> State:
         if state.version == 0:
@@ -372,21 +340,12 @@ class Registry:
             known = State()
         begun, ended = store.changed_between(connection, known.version, found.version)
         changed: dict[Key, Object | None] = {**dict.fromkeys(ended), **begun}
-        objects = _with_moves(known.objects, changed)
+        objects = with_moves(known.objects, changed)
         bodies = {key: each.body for key, each in objects.items()}
         with self._intact(found, content_of(bodies)):
             versions = versions_of(objects.values())
             deployment = revised(known.deployment, bodies, changed, found.version, versions)
-            deployment = _numbered(connection, deployment, objects, known)
-            scoped = bool(deployment.epoch or deployment.numbers)
-            return State(
-                version=found.version,
-                digest=found.digest,
-                objects=objects,
-                deployment=deployment,
-                suspended=MappingProxyType(store.suspended(connection)) if scoped else MappingProxyType({}),
-                folder_scopes=_folder_scopes(connection, objects) if scoped else NO_SCOPES,
-            )
+            return state_read(connection, found, objects, deployment, known)
 
     @contextmanager
     def _intact(self, stored: Version, content: str) -> Iterator[None]:
@@ -401,60 +360,6 @@ class Registry:
     def _damaged(self, version: int, reason: str) -> SituError:
         remedy = "Put a back-up of the registry in its place."
         return SituError(DEPLOYMENT_DAMAGED(version=version, place=self.place, reason=reason, remedy=remedy))
-
-
-def _object(key: Key, move: Move, version: int) -> Object:
-    file, text = move.written
-    return Object(
-        key=key,
-        version=version,
-        body=move.body,
-        origin=move.origin,
-        text=text,
-        file=file,
-        suspended=move.suspended,
-    )
-
-
-def _with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
-    result = dict(objects)
-    for key, after in moves.items():
-        if after is None or after.suspended:
-            result.pop(key, None)
-        else:
-            result[key] = after
-    return MappingProxyType(result)
-
-
-def _with_suspended(suspended: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
-    kept = {key: each for key, each in suspended.items() if key not in moves}
-    new = {key: after for key, after in moves.items() if after is not None and after.suspended}
-    return MappingProxyType({**kept, **new}) if kept or new else MappingProxyType({})
-
-
-def _changes(state: State, proposal: Proposal) -> bool:
-    """Whether there is anything to store."""
-    said = proposal.folder_scopes
-    return bool(proposal.moves) or (said is not None and said != state.folder_scopes)
-
-
-def _folder_scopes(connection: Connection, objects: Mapping[Key, Object]) -> ScopeGraph:
-    """What the folder said of scopes; an older release did not write that down, and let nobody else say anything."""
-    body = store.folder_scopes(connection)
-    if body is None:
-        there = objects.get(SCOPES_KEY)
-        body = there.body if there is not None else "{}"
-    return scopes_from_json(json.loads(body))
-
-
-def _numbered(
-    connection: Connection, deployment: Deployment, objects: Mapping[Key, Object], known: State
-) -> Deployment:
-    """With epoch and numbers. Whoever knows that there never were scopes need not ask for numbers."""
-    epoch = epoch_of(objects)
-    if not epoch and known.version and not known.deployment.numbers:
-        return deployment
-    return replace(deployment, epoch=epoch, numbers=store.numbers(connection))
 
 
 def _before(state: State) -> Deployment | None:
