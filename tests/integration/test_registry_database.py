@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -377,7 +378,7 @@ class TestScopes:
         return Deployment(
             settings=EMBEDDED,
             types=ALARMS,
-            scopes=scopes,
+            scopes=replace(scopes, clients={"press": {"membership": tags}} if tags else {}),
             clients={"press": Client(name="press")},
             advertisements={each.id: each for each in ads},
         )
