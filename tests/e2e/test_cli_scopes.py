@@ -142,6 +142,8 @@ def test_changes_of_scopes_that_are_refused(situ: Situ, applied: Path) -> None:
 
 
 def test_what_is_suspended_is_shown(situ: Situ, applied: Path) -> None:
+    ahead = situ("scopes", "leave", "press-7", "line-a", *IN, "--dry-run", "--json", cwd=applied).data
+    assert (ahead["epoch"], ahead["problems"][0]["code"]) == (1, "V112")
     ran = situ("scopes", "leave", "press-7", "line-a", *IN, cwd=applied)
     assert ran.code == 0
     assert "warning V112: The advertisement `press-7/" in ran.err

@@ -253,6 +253,7 @@ class Asked:
     client: str
     credentials: Path | None
     server: str
+    dry_run: bool
 
 
 def _carry_out(
@@ -261,6 +262,7 @@ def _carry_out(
         int | None,
         typer.Option("--epoch", metavar="N", help="Only if this epoch is still in force.", show_default=False),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the history.", show_default=False)] = "",
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="With the rights of this client.", show_default=False)
@@ -277,7 +279,9 @@ def _carry_out(
     from situ.cli.show_difference import show_difference
 
     output = begin(context, json=as_json, quiet=quiet)
-    asked = Asked(project, epoch, reason, client, credentials, server)
+    asked = Asked(project, epoch, reason, client, credentials, server, dry_run)
+    if dry_run and (client or credentials is not None):
+        raise typer.BadParameter("only who has the project folder can look ahead", param_hint="'--dry-run'")
     done = (as_client_of if client or credentials is not None else as_operator)(operation, asked)
     if output.json:
         output.data(done.as_json())

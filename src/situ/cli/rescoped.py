@@ -53,6 +53,16 @@ def as_operator(operation: Operation, asked: Asked) -> Done:
     who = current_user()
     with refusing(), registry_of(asked.project) as registered:
         by = Principal(name=who, operator=True)
+        if asked.dry_run:
+            planned = registered.registry.plan_scopes(operation, by, epoch=asked.epoch)
+            return Done(
+                epoch=planned.deployment.epoch,
+                version=planned.version,
+                said="nothing is changed",
+                complete=True,
+                changes=planned.changes,
+                problems=planned.problems,
+            )
         applied = registered.registry.change_scopes(operation, by, epoch=asked.epoch, reason=asked.reason)
         effect: Effect = bring_into_force(registered, applied.deployment)
     return Done(

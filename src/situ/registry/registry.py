@@ -290,6 +290,13 @@ class Registry:
         """
         return self._single(lambda state: propose_scopes(state, operation, by, epoch), who or by.name, reason)
 
+    def plan_scopes(self, operation: Operation, by: Principal, *, epoch: int | None = None) -> Applied:
+        """What :meth:`change_scopes` would change; raises what it would raise."""
+        state = self._applied(self._current())
+        proposal, problems = propose_scopes(state, operation, by, epoch)
+        changes = difference(state.deployment, proposal.deployment)
+        return Applied(deployment=state.deployment, changes=changes, problems=problems)
+
     # ── how a change is made ──
 
     def _single(
