@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from situ.cli.exits import Stop
+from situ.cli.rescope import Asked
+from situ.cli.rescoped import as_client_of
 from situ.edge.blocking import connect_blocking
 from situ.edge.event import Event
 from situ.edge.node import Node
@@ -19,6 +22,7 @@ from situ.registry.snapshots import publish_deployment
 from situ.visibility.graph import Grant
 from situ.visibility.operations import JoinScope, LeaveScope, Operation, RevokeRights, SetFilter
 from situ.visibility.rights import Principal
+from tests.admitted import AdmittingServer, admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.nats_server import NatsServer, nats_server
 
@@ -296,3 +300,33 @@ def _blocking(zone: EdgeZone) -> None:
             boss.advertise("Alarm", scopes=LINE)
         assert error.value.code == "V006"
         assert boss.leave_scope("boss", "office", M).epoch == 3
+
+
+def test_who_has_the_file_of_a_client_changes_what_that_client_administers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the command line, without the project folder; who it is says the key, and nothing else."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    added = SetFilter(dimension=M, scope="line", side="output", text="severity >= 2")
+
+    async def main(server: AdmittingServer) -> None:
+        def asked(client: str, name: str = "", epoch: int | None = None) -> Asked:
+            return Asked(None, epoch, "", name, Path(server.file(client)), server.url, dry_run=False)
+
+        async with edge_zone(tmp_path, server, more={"scopes.yaml": SCOPES}) as zone:
+            done = await asyncio.to_thread(as_client_of, added, asked("boss"))
+            assert (done.epoch, done.complete, zone.registry.current().epoch) == (2, True, 2)
+            assert zone.registry.epochs()[0].who == "boss"
+            for who, code in (
+                (asked("desk"), "V014"),
+                (asked("desk", name="boss"), "R011"),
+                (asked("boss", epoch=1), "V015"),
+            ):
+                with pytest.raises(Stop) as refused:
+                    await asyncio.to_thread(as_client_of, added, who)
+                assert [each.code.code for each in refused.value.problems] == [code]
+            assert zone.registry.current().epoch == 2
+
+    with admitting_server(tmp_path / "nats", "boss", "desk") as server:
+        run(main(server))
