@@ -22,6 +22,7 @@ T = TypeVar("T")
 _CONF = {"spark.driver.memory": "8g"}
 """What joins of streams remember does not fit the heap that Situ runs with."""
 
+
 class Bench:
     """``quick``: everything small, so that one sees whether it runs at all; the figures mean nothing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from situ.event.instants import instant_at, microseconds
 from situ.event.intake import Intake
 from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.row import Bad, Origin, Row
+from situ.subscription.reading import data_reader, row_reader
 from situ.types.event_data import EventData
 from situ.types.inheritance import combine
 from situ.types.model import (
@@ -352,6 +354,27 @@ def test_each_event_alone_is_the_same_fast_and_slow(part: int) -> None:
             assert found == judged, line
             accepted += isinstance(found, Row)
     assert accepted > 1500
+
+
+def test_filters_read_the_same_from_structs_and_from_texts() -> None:
+    at_hand = 0
+    for seed in range(60):
+        make = Generator(seed)
+        types = make.types()
+        intake = Intake(types, extra="keep", ahead=AHEAD, limit=LIMIT)
+        for row in intake.decode(make.body(types, 30), ORIGIN):
+            if not isinstance(row, Row):
+                continue
+            type = types.event(row.type)
+            assert type is not None
+            every = [each.name for each in type.attributes]
+            for names in (None, [name for name in every if make.dice.random() < 0.3]):
+                expected = data_reader(type, names)(row.data)
+                assert repr(sorted(row_reader(type, names)(row).items())) == repr(sorted(expected.items())), row
+                without_text = msgspec.structs.replace(row, data=b"")
+                with suppress(msgspec.DecodeError):
+                    at_hand += bool(row_reader(type, names)(without_text))
+    assert at_hand > 100
 
 
 def test_lines_and_arrow_read_back() -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from situ.deployment.parts import read_parts
 from situ.deployment.snapshot import Deployment
-from situ.deployment.stamping import Bits, bits_function
+from situ.deployment.stamping import Bits, bits_function, bits_of
 from situ.event.lines import with_stamp
 from situ.event.row import Bad, Row
 from situ.subscription.sight import Look
@@ -35,6 +35,7 @@ NOBODYS = -1
 _MOST_STAMPERS = 10_000
 _MOST_EPOCHS = 50
 """Past epochs that the next version takes over; others are fetched again if they are asked for."""
+_NO_BITS: Bits = 0
 _T = TypeVar("_T")
 
 
@@ -72,14 +73,22 @@ class Seeing:
         """Give rows, which have their advertisements, what they know of their own visibility."""
         if not self.graph.dimensions:
             return
-        epoch, known = self.epoch, self._by_tags
+        epoch = self.epoch
+        alike: tuple[str, str, str] | None = None
+        tags, bits = 0, _NO_BITS
         for row in rows:
-            row.tags = tags = self._tags.get(row.ad, NOBODYS) if row.ad else self._policies.get(row.client, 0)
-            row.epoch = epoch
-            bits = known.get((row.type, tags))
-            if bits is None:
-                bits = known[row.type, tags] = self._stamper(row.type, self._matter(tags, epoch))
-            row.bits = bits(row)
+            if (row.ad, row.client, row.type) != alike:  # neighbours mostly are
+                alike = (row.ad, row.client, row.type)
+                tags = self._tags.get(row.ad, NOBODYS) if row.ad else self._policies.get(row.client, 0)
+                bits = self._of_tags(row.type, tags)
+            row.tags, row.epoch = tags, epoch
+            row.bits = bits if isinstance(bits, int) else bits(row)
+
+    def _of_tags(self, type: str, tags: int) -> Bits:
+        found = self._by_tags.get((type, tags))
+        if found is None:
+            found = self._by_tags[type, tags] = self._stamper(type, self._matter(tags, self.epoch))
+        return found
 
     def stamped_letter(self, bad: Bad, line: bytes) -> bytes:
         """The line of a dead letter: it has the tags of the advertisement it came in by, and passes no filter."""
@@ -103,7 +112,13 @@ class Seeing:
         if row.epoch == self.epoch:
             return row.tags, row.epoch, bits, bits, row.parts
         new = self._new(row)
-        return row.tags, row.epoch, bits, bits & ~new | (self._stamper(row.type, new)(row) if new else 0), row.parts
+        return (
+            row.tags,
+            row.epoch,
+            bits,
+            bits & ~new | (bits_of(self._stamper(row.type, new), row) if new else 0),
+            row.parts,
+        )
 
     def asks_event(self, row: Row) -> bool:
         """Whether a look at this row takes the event itself in root's terms, not only what it was stamped with."""

@@ -14,12 +14,13 @@ from situ.event.row import Row
 from situ.expr.emit_python import Emitter
 from situ.expr.runtime import FAILURES
 from situ.expr.tree import FALSE, TRUE, Node, Read, walk
-from situ.subscription.reading import data_reader, read_envelope
+from situ.subscription.reading import read_envelope, row_reader
 from situ.visibility.bits import Numbers, numbers_in
 from situ.visibility.filters import Filters
 from situ.visibility.stamping import runnable
 
-Bits: TypeAlias = Callable[[Row], int]
+Bits: TypeAlias = int | Callable[[Row], int]
+"""Those for all rows of a type, where the type alone decides; else a function of the row."""
 _Asked = tuple[int, Node]
 _Many = Callable[[Mapping[str, Any], Mapping[str, Any]], int]
 
@@ -29,7 +30,7 @@ _TOGETHER = 32
 
 
 def bits_function(filters: Filters, numbers: Numbers, wanted: int, type: str) -> Bits:
-    """A function from rows of a type to those of the wanted filters that are true for them."""
+    """Those of the wanted filters that are true for rows of a type."""
     texts = numbers.texts()
     always = 0
     asked: list[_Asked] = []
@@ -41,22 +42,26 @@ def bits_function(filters: Filters, numbers: Numbers, wanted: int, type: str) ->
             asked.append((1 << number, node))
     event = filters.types.event(type)
     if not asked or event is None:
-        return lambda row: always
+        return always
     reads = [each for _, node in asked for each in walk(node) if isinstance(each, Read)]
     below = [each.path for each in reads if each.variable == "data"]
     names = frozenset(path[0] for path in below) if all(below) else None
-    read = data_reader(event, names) if below else _nothing
+    read = row_reader(event, names) if below else _nothing
     around = read_envelope if any(each.variable == "event" for each in reads) else _nothing
     functions = [_function(asked[start : start + _TOGETHER]) for start in range(0, len(asked), _TOGETHER)]
 
     def bits(row: Row) -> int:
-        envelope, data = around(row), read(row.data)
+        envelope, data = around(row), read(row)
         found = always
         for function in functions:
             found |= function(envelope, data)
         return found
 
     return bits
+
+
+def bits_of(bits: Bits, row: Row) -> int:
+    return bits if isinstance(bits, int) else bits(row)
 
 
 def _nothing(whole: object) -> Mapping[str, Any]:

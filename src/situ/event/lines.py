@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -138,14 +139,23 @@ def stamped_line(row: Row, line: bytes) -> bytes:
 
 def with_stamp(line: bytes, tags: int, epoch: int, bits: int = 0, parts: str = "") -> bytes:
     """A line that has no stamp, with this one."""
-    passed = b',"situbits":"%x"' % bits if bits else b""
-    inside = b',"situparts":%b' % _encode(parts) if parts else b""
-    return b'%b%b%d,"situepoch":%d%b%b}' % (line[:-1], _STAMP, tags, epoch, passed, inside)
+    return line[:-1] + _stamp(tags, epoch, bits, parts)
 
 
 def stamped_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
     """The same for events that were stamped together: all of them, or none."""
-    return [stamped_line(row, line) for row, line in zip(rows, lines, strict=True)] if rows[0].epoch else lines
+    if not rows[0].epoch:
+        return lines
+    together = zip(rows, lines, strict=True)
+    return [line[:-1] + _stamp(row.tags, row.epoch, row.bits, row.parts) for row, line in together]
+
+
+@lru_cache(maxsize=10_000)
+def _stamp(tags: int, epoch: int, bits: int, parts: str) -> bytes:
+    """What stands behind everything else in a line; most events have the stamp of others."""
+    passed = b',"situbits":"%x"' % bits if bits else b""
+    inside = b',"situparts":%b' % _encode(parts) if parts else b""
+    return b'%b%d,"situepoch":%d%b%b}' % (_STAMP, tags, epoch, passed, inside)
 
 
 def waiting_line(row: Row, line: bytes) -> bytes:

@@ -31,14 +31,15 @@ class Delivery:
 
     def add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
+        stamps = self._stamps
         for index, group, said in worded.durable:
-            line = waiting_line(rows[index], said) if self._stamps else said
+            line = waiting_line(rows[index], said) if stamps else said
             pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield self._pack(group, pending)
                 pending = self._groups[group] = _Pending(rows[index])
             pending.add(line)
-            if self._stamps:
+            if stamps:
                 pending.epochs.add(rows[index].epoch)
         for index, client, subscriptions, text in worded.live:
             pending = self._clients.get(client) or self._clients.setdefault(client, _Pending(rows[index]))

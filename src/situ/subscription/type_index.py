@@ -15,7 +15,7 @@ from typing import Any
 from situ.event.row import Row
 from situ.subscription.filter import Filter
 from situ.subscription.normal_form import Path
-from situ.subscription.reading import Data, data_reader, read_envelope
+from situ.subscription.reading import Data, read_envelope, row_reader
 from situ.subscription.segment import EVENT_TIME, Entry, Segment
 from situ.types.model import DOUBLE, LONG, STRING, ListOf, Struct, Type, plain
 
@@ -84,7 +84,7 @@ class TypeIndex:
         """The filters that are true of the event, besides those that always are."""
         if self._reader is None:
             return []
-        data = self._reader(row.data)
+        data = self._reader(row)
         values = {path: _value(path, row, data) for path in self._paths}
         entries: list[Entry] = []
         for segment in self.segments:
@@ -98,7 +98,7 @@ class TypeIndex:
         if len(rows) < _FEW:
             return [self.match(row) for row in rows]
         read = self._reader
-        every = [read(row.data) for row in rows]
+        every = [read(row) for row in rows]
         columns = {path: _column(path, rows, every) for path in self._paths}
         found: list[list[Entry]] = [[] for _ in rows]
         for segment in self.segments:
@@ -133,12 +133,12 @@ class TypeIndex:
                     result[candidate] = None
         return list(result)
 
-    def _make_reader(self) -> Callable[[bytes], Data] | None:
+    def _make_reader(self) -> Callable[[Row], Data] | None:
         """Reads what is looked up and tested; None if nothing is."""
         if not self._paths and not self.scanned:
             return None
         if self._names is None or self._names:
-            return data_reader(self._event, self._names)
+            return row_reader(self._event, self._names)
         return lambda _: _NO_DATA
 
 
