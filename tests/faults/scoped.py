@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import situ
 from situ.bus.credentials import ClientCredentials, make_seed, public_key, write_secret
 from situ.bus.nats import open_bus
@@ -31,7 +33,9 @@ from situ.registry.snapshots import publish_deployment
 from situ.tags import TagSet
 from situ.visibility.filters import Filters
 from situ.visibility.graph import ScopeGraph
+from situ.visibility.operations import JoinScope, LeaveScope, Operation
 from situ.visibility.reference import visible
+from situ.visibility.rights import Principal
 from situ.visibility.stamping import RootEvent
 from tests.faults.deployed import PATIENCE, Deployed, deployed
 from tests.project_files import write
@@ -42,14 +46,27 @@ clients:
   press: {scopes: {membership: line}, advertisements: {alarms: {type: Alarm}}}
   clerk: {scopes: {membership: office}, advertisements: {alarms: {type: Alarm}}}
   crew: {scopes: {membership: line}, subscriptions: {all: {types: [Alarm], durable: true}}}
+  shift: {scopes: {membership: line}, subscriptions: {all: {types: [Alarm], durable: true}}}
   desk: {scopes: {membership: office}, subscriptions: {all: {types: [Alarm], durable: true}}}
   wall: {scopes: {membership: office}, subscriptions: {all: {types: [Alarm], durable: true}}}
   badge: {scopes: {membership: guest}, subscriptions: {all: {types: [Alarm], durable: true}}}
   gate: {scopes: {membership: guest}, subscriptions: {some: {types: [Alarm], where: level > 0, durable: true}}}
   screen: {scopes: {membership: guest}}
+  visitor: {}
 """
 FILTERS = ("", "level >= 2", "level < 4", "text <> 'jam'", "level IN (0, 2, 3)", "level = 1 OR text = 'fire'")
-READERS = {"crew": "line", "desk": "office", "wall": "office", "badge": "guest", "gate": "guest", "screen": "guest"}
+READERS = {
+    "crew": "line",
+    "shift": "line",
+    "desk": "office",
+    "wall": "office",
+    "badge": "guest",
+    "gate": "guest",
+    "screen": "guest",
+}
+VISITOR, GUEST = "visitor", "guest"
+READERS[VISITOR] = GUEST
+"""Is let in and out, and declares what it wants itself."""
 PUBLISHERS = {"press": "line", "clerk": "office"}
 KNOWN = ("desk", "badge")
 """Clients that have credentials of their own, and may nothing but ask their router."""
@@ -67,7 +84,7 @@ def scopes(dice: random.Random) -> str:
     line, office, guest = (dice.choice(FILTERS) for _ in range(3))
     into = dice.choice(("plant", "plant", "plant", ""))
     inside = dice.choice(("office", "office", "plant", "office, plant", "line", ""))
-    everybody = {**PUBLISHERS, **READERS}
+    everybody = {**PUBLISHERS, **{client: scope for client, scope in READERS.items() if client != VISITOR}}
     members = "".join(f"  {client}: {{ membership: [{scope}] }}\n" for client, scope in everybody.items())
     return f"""
 version: 1
@@ -92,6 +109,7 @@ class Got:
     """An event that a client got, and the epochs that can have been in force when it was handed over."""
 
     key: str
+    number: int
     first: int
     last: int
 
@@ -107,6 +125,11 @@ class Scoped:
     confirmed: int = 0
     """The last epoch that engine and router were seen to work with."""
     got: dict[str, list[Got]] = field(default_factory=lambda: {client: [] for client in READERS})
+
+    visits: list[tuple[int, int]] = field(default_factory=list)
+    """When the visitor was let in, and how much it had got before."""
+    left: list[int] = field(default_factory=list)
+    published: dict[str, int] = field(default_factory=dict)
 
     @property
     def epoch(self) -> int:
@@ -142,6 +165,28 @@ class Scoped:
                         await asyncio.sleep(0.02)
         raise AssertionError(f"version {wanted} is not at work")
 
+    def let_in(self) -> None:
+        self._rescope(JoinScope(member=VISITOR, scope=GUEST, dimension="membership"))
+        self.visits.append((self.epoch, len(self.got[VISITOR])))
+
+    def let_out(self) -> None:
+        """What it declared is suspended."""
+        self._rescope(LeaveScope(member=VISITOR, scope=GUEST, dimension="membership"))
+        self.left.append(self.epoch)
+
+    def _rescope(self, operation: Operation) -> None:
+        with open_registry(self.at.folder, self.deployment.settings) as registry:
+            self.deployment = registry.change_scopes(operation, Principal(name="test", operator=True)).deployment
+        self.graphs[self.deployment.epoch] = self.deployment.scopes
+
+    async def visit(self) -> None:
+        """Declare and read until it is told that it may not any more."""
+        async with self.connected(VISITOR) as node:
+            events = node.events("Alarm", durable="all", scopes={"membership": GUEST})
+            with pytest.raises(SituError) as told:
+                await self._note_all(VISITOR, events)
+            assert told.value.code == "V006", told.value
+
     # ── clients ──
 
     @asynccontextmanager
@@ -172,12 +217,16 @@ class Scoped:
                     await node.publish_event("Alarm", alarm(number))
                 await asyncio.sleep(10 / rate)
             assert await node.flush(PATIENCE), "everything published is stored in the end"
+            self.published[client] = number
 
     async def follow(self, client: str, *types: str, **options: Any) -> None:
         """Read all the time. What was handed over may wait in the client for a while: any epoch since will do."""
         async with self.connected(client) as node:
-            async for event in node.events(*types, **options):
-                self.note(client, event, 0)
+            await self._note_all(client, node.events(*types, **options))
+
+    async def _note_all(self, client: str, events: AsyncIterator[Event]) -> None:
+        async for event in events:
+            self.note(client, event, 0)
 
     async def look_in(self, client: str, name: str, most: int, idle: float = 1.5) -> None:
         """Read what waits, while scopes stay as they are and are known to be at work; then go."""
@@ -189,8 +238,38 @@ class Scoped:
                         event = await anext(events)
                     self.note(client, event, self.confirmed)
 
+    async def read_out(self, client: str, name: str) -> None:
+        """Read until nothing waits any more; all that was published has been routed."""
+        assert self.confirmed == self.epoch
+        async with self.connected(client) as node, aclosing(node.events(durable=name)) as events:
+            step = asyncio.ensure_future(anext(events))
+            while True:
+                done, _ = await asyncio.wait({step}, timeout=1)
+                if done:
+                    self.note(client, step.result(), self.confirmed)
+                    step = asyncio.ensure_future(anext(events))
+                elif await self._is_empty(f"{client}_{name}"):
+                    break
+            step.cancel()
+            await asyncio.gather(step, return_exceptions=True)
+
+    async def _is_empty(self, consumer: str) -> bool:
+        async with await open_bus(self.at.address, name="test") as bus:
+            (state,) = [each for each in await bus.consumers() if each.name == consumer]
+            return not state.waiting and not state.unacknowledged
+
+    async def routed(self) -> None:
+        """Wait until the last that everybody published has been delivered to who reads all the time and sees it."""
+        for publisher, client in (("press", "shift"), ("clerk", "wall")):
+            begin, number = f"{publisher}.", self.published[publisher]
+            while not any(each.number == number and each.key.startswith(begin) for each in self.got[client]):
+                self.at.check()
+                await asyncio.sleep(0.05)
+        while not (await self._is_empty("shift_all") and await self._is_empty("wall_all")):
+            await asyncio.sleep(0.2)
+
     def note(self, client: str, event: Event, first: int) -> None:
-        self.got[client].append(Got(event.key, first, self.epoch))
+        self.got[client].append(Got(event.key, event.data.number, first, self.epoch))
 
     # ── what they may and must have got ──
 
@@ -215,8 +294,10 @@ class Scoped:
                 assert any(seen(row, client, epoch) for epoch in later), f"{client} got {row.key} in one of {later}"
                 points["older"] += each.first > then
             _check_order(client, [each for each in got if seen.always(rows[each.key], client)], rows)
-            if client == "screen":
-                continue  # it was promised nothing
+            if client == VISITOR:
+                points["visits"] = self._check_visits(rows)
+            if client in ("screen", VISITOR):
+                continue  # the one was promised nothing, and the other was away
             had = {each.key for each in got}
             for row in rows.values():
                 if client == "gate" and alarm_of(row)["level"] == 0:
@@ -228,6 +309,17 @@ class Scoped:
                 points["withheld"] += row.key not in had and seen(row, client, row.epoch)
         points["screen"] = len(self.got["screen"])
         return points
+
+    def _check_visits(self, rows: Mapping[str, Row]) -> int:
+        """What it could have got before it was let out is not delivered later. How often it got something."""
+        ends = [place for _, place in self.visits[1:]] + [len(self.got[VISITOR])]
+        times = 0
+        for number, ((_, begin), end) in enumerate(zip(self.visits, ends, strict=True)):
+            since = self.left[number - 1] if number else 0
+            older = [each.key for each in self.got[VISITOR][begin:end] if rows[each.key].epoch < since]
+            assert not older, f"let out in epoch {since}, it got {len(older)} events of before: {older[:5]}"
+            times += end > begin
+        return times
 
 
 def alarm_of(row: Row) -> dict[str, Any]:
