@@ -133,8 +133,12 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(
             counts = zone.engine._detection.counts
             await eventually(lambda: counts.late.get("presence"))
             assert "everywhere" not in counts.late, "it does not see it"
-            late = [each for each in await zone.messages(zone.names.late_stream) if b'"Sighting"' in each.body]
-            (row,) = [decode_line(line) for each in late for line in split_lines(each.body)]
+            late = [
+                decode_line(line)
+                for each in await zone.messages(zone.names.late_stream)
+                for line in split_lines(each.body)
+            ]
+            (row,) = [each for each in late if each.type == "Sighting"]
             assert (row.epoch, row.bits, row.tags > 0) == (1, 0, True), "who may see it can be decided later"
 
     asyncio.run(run())
