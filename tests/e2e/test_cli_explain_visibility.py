@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Ran, Situ
+from tests.e2e.runs import running
 from tests.golden.test_explained_visibility import CLIENTS, SCOPES, TYPES
 from tests.project_files import write
 
@@ -107,3 +108,24 @@ def test_a_sample_in_the_terms_of_its_client(situ: Situ) -> None:
     assert asked(data, "cleaners/all").out.endswith("\nvisible\n")
     assert "INT703" in asked(event.replace(b"240.0", b'"far"'), "aurora/all").err
     assert asked(b"", "aurora/all").code == 1
+
+
+def test_of_a_run_operators_and_clients_are_told_what_they_may_know(situ: Situ, plant: Path, tmp_path: Path) -> None:
+    write(plant, {"situ.yaml": "name: plant\nengine: edge\n"})
+    with running(plant) as run:
+        made = situ("client", "add", "acme-remote", "--out", tmp_path / "acme.creds", cwd=plant)
+        assert made.code == 0, made.err
+        sent = ("publish", "MachineState", "--client", "press-7", "--data", json.dumps(STATE), "--json")
+        key = situ(*sent, cwd=plant).data["last"]
+        told = situ("explain", "visibility", key, "--to", "acme-remote/notes", cwd=plant)
+        assert told.code == 0, told.err
+        assert "stamped in epoch 1" in told.out
+        assert "NULL: data.vendor is missing   scopes.yaml:13:51" in told.out
+        asked = ("explain", "visibility", key, "--to", "acme-remote/notes", "--credentials", tmp_path / "acme.creds")
+        own = situ(*asked, cwd=plant)
+        assert own.code == 0, own.err
+        assert own.out == f"event {key}\nmembership  supplier-acme\nnetwork  wan\nnot visible\n"
+        foreign = situ("explain", "visibility", key, "--to", "press-7/none", *asked[-2:], cwd=plant)
+        assert (foreign.code, foreign.out) == (1, "")
+        assert "error R011:" in foreign.err
+        assert run.stop() == 0
