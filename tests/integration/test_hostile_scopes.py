@@ -527,6 +527,7 @@ async def _(world: World) -> None:
         assert there.code == "INT501"
         alike(there, nowhere, "root", "rules")
         await world.refused(mole.use_context("root"))
+        assert set(await mole.describe()) == {"Uttered", "GuestAlone"}
         uttered = await mole.register_for_events("Uttered")
         await (await world.crier.publish_event("Notice", text="call softly", loud=False)).stored
         (event,) = await take(aiter(uttered), 1, within=60)
