@@ -44,7 +44,11 @@ class BusWriter(DataSourceArrowWriter):
 
 
 def publish(address: Address, messages: Iterable[Message], stored: Collection[str] = ()) -> Written:
-    """Send what is for clients that are there now, store all else but these ids: they are known to be stored."""
+    """Send what is for clients that are there now, store all else but these ids: they are known to be stored.
+
+    If there are such ids, a batch that was interrupted is repeated. Volatile subscriptions, which promise nothing over
+    a crash, get nothing of it: they may have got it before.
+    """
     bus, live = shared_bus(address), Names(address.zone).live("")
     under_way: deque[Future[Ack]] = deque()
     acks: list[bool] = []
@@ -53,7 +57,8 @@ def publish(address: Address, messages: Iterable[Message], stored: Collection[st
             acks.append(True)
             continue
         if message.subject.startswith(live):
-            bus.send(message)
+            if not stored:
+                bus.send(message)
             continue
         under_way.append(bus.store(message))
         if len(under_way) > _UNDER_WAY:
