@@ -40,12 +40,12 @@ def told(tags: TagSet) -> Tags:
 
 def change_scopes(state: State, child: Child, given: Received, message: ChangeScopes) -> Effects:
     """Have scopes changed for the client, whose rights the registry knows. What is asked again is done once."""
-    session, req, outcome = state.outcomes.get(given.client, (0, 0, None))
-    if outcome is not None and (session, req) == (given.session, message.req):
+    session, asked, outcome = state.outcomes.get(given.client, (0, None, None))
+    if outcome is not None and (session, asked) == (given.session, message):
         yield Answer(ticket=given.ticket, message=outcome)
         return
     for each in state.rescoping.values():
-        if (each.client, each.session, each.req) == (given.client, given.session, message.req):
+        if (each.client, each.session, each.asked) == (given.client, given.session, message):
             each.answer = given.ticket
             return
     try:
@@ -55,7 +55,7 @@ def change_scopes(state: State, child: Child, given: Received, message: ChangeSc
         yield from refuse(given.ticket, "ChangeScopes", message.req, problem)
         return
     ticket = next_ticket(state)
-    state.rescoping[ticket] = Rescoping(given.client, given.session, message.req, given.ticket)
+    state.rescoping[ticket] = Rescoping(given.client, given.session, message, given.ticket)
     yield Rescope(ticket=ticket, client=given.client, operation=operation, epoch=message.epoch)
 
 
@@ -75,7 +75,7 @@ def rescoped(state: State, given: Rescoped, now: float) -> Effects:
 def answer(state: State, asked: Rescoping, message: ScopeAck | Nack) -> Answer:
     """Tell what came of a change, and remember it for who asks again because the answer was lost."""
     if asked.client in state.children:
-        state.outcomes[asked.client] = asked.session, asked.req, message
+        state.outcomes[asked.client] = asked.session, asked.asked, message
     return Answer(ticket=asked.answer, message=message)
 
 

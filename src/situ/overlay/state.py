@@ -12,7 +12,7 @@ from situ.overlay.effects import (
     Deployed,
     Effect,
 )
-from situ.overlay.messages import FromRouter
+from situ.overlay.messages import ChangeScopes, FromRouter
 
 Effects = Iterator[Effect]
 
@@ -72,8 +72,12 @@ class Rescoping:
 
     client: str
     session: int
-    req: int
+    asked: ChangeScopes
     answer: int
+
+    @property
+    def req(self) -> int:
+        return self.asked.req
 
 
 @dataclass(slots=True)
@@ -107,8 +111,8 @@ class State:
     withdrawing: set[tuple[type, str]] = field(default_factory=set)
     """Still deployed, but not for long."""
     rescoping: dict[int, Rescoping] = field(default_factory=dict)
-    outcomes: dict[str, tuple[int, int, FromRouter]] = field(default_factory=dict)
-    """Client → session and number of the last change of scopes that it asked for, and what it was told."""
+    outcomes: dict[str, tuple[int, ChangeScopes, FromRouter]] = field(default_factory=dict)
+    """Client → its session, the last change of scopes that it asked for, and what it was told."""
     rescoped: list[tuple[int, int, Rescoping]] = field(default_factory=list)
     """Changes of scopes that engines have not adopted, with their version and epoch."""
     lost: dict[str, list[Declaration]] = field(default_factory=dict)
