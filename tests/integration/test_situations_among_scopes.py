@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from situ.edge.node import Node
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
 from situ.event.row import Row
+from situ.host.replaying_policies import replay_policies
 from situ.project.check import check_folder
 from situ.registry.snapshots import publish_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
@@ -174,3 +176,23 @@ def test_what_a_policy_may_see_no_more_makes_no_situation_though_it_remembers_it
 
 def reached(detection: EdgeDetection) -> int:
     return detection._progress.policies["unaccompanied-guest"].reached or 0
+
+
+def test_policies_that_are_tried_on_the_log_see_of_it_what_they_may(tmp_path: Path) -> None:
+    more = {name: text for name, text in MORE.items() if not name.startswith("policies/") or "everywhere" in name}
+
+    async def run() -> None:
+        async with edge_zone(tmp_path, situ=SITU, more=more) as zone, zone.connect("reader-e") as reader:
+            before = datetime.now(UTC)
+            await see(reader, "g1", 5.0)
+            await see(reader, "g2", 9.0)
+            assert zone.engine is not None
+            detection = zone.engine._detection
+            await eventually(lambda: detection.counts.events.get("seen") == 2)
+            deployment = zone.registry.current()
+            until = datetime.now(UTC) + timedelta(minutes=1)
+            policies = list(deployment.policies.values())
+            found = await replay_policies(zone.bus, zone.folder, deployment, policies, before, until)
+            assert [dict(each.bindings)["A"] for each in found.situations] == ["g1"]
+
+    asyncio.run(run())
