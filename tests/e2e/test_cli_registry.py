@@ -127,6 +127,7 @@ class TestApply:
             "name": "Alarm",
             "from": None,
             "to": 1,
+            "state": "active",
             "reason": "alarms",
         }
         assert {(each["deployment"], each["reason"]) for each in earlier} == {(1, "")}
