@@ -202,6 +202,16 @@ def test_absence_is_seen_where_what_did_not_come_always_is(tmp_path: Path) -> No
     assert sites(flow, told(rows, "presence")["g1"]) == {"east", "west", "group"}
 
 
+@pytest.mark.parametrize(
+    ("output", "seen"), [("type IS Sighting", {"east", "west", "group"}), ("type IS Note", {"east"})]
+)
+def test_what_did_not_come_passes_the_filters_that_its_type_passes(tmp_path: Path, output: str, seen: set[str]) -> None:
+    scopes = SCOPES.replace("at.x < 8 [m]", output)
+    flow = Flow(project(tmp_path, ("unaccompanied-guest",), **{"scopes.yaml": scopes}))
+    flow.see("reader-e", "g1", 5)
+    assert sites(flow, told(flow.wait(), "unaccompanied-guest")["g1"]) == seen
+
+
 def test_absence_of_what_another_policy_tells_is_absence_of_what_that_one_reads(tmp_path: Path) -> None:
     text = inside("quiet", "  A is not flagged R\n")
     scopes = SCOPES.replace("presence", "quiet")

@@ -1,9 +1,9 @@
 """What counts for that which policies use beside events: rows of tables, and that something did not happen.
 
 A row was stamped by nobody: it has the tags of its source and passes no filter. Of what did not happen there is no
-event to test either: every tag set counts under which the policy could have seen one, without a bit, so that only those
-see it to whom such events are always visible. An event of another policy does not come because what that one reads did
-not come: then that counts, too.
+event to test either: every tag set counts under which the policy could have seen one, with the bits of those filters
+only that its type alone makes true, so that only those see it to whom such events are always visible. An event of
+another policy does not come because what that one reads did not come: then that counts, too.
 """
 
 from __future__ import annotations
@@ -74,32 +74,50 @@ class Beside:
 
     def _absent(self, watch: Watch, relations: Iterable[Relation], above: Collection[str]) -> Iterator[Part]:
         assert watch.reads is not None
-        types = {type for each in relations for type in self._types(watch.policy, each)}
+        relations = tuple(relations)
+        heard = {event for each in relations for event in self._heard(watch.policy, each)}
+        below = {each for event in heard for each in (event, *self._below(event))}
+        types = {type for event in heard for type in self._above_and_below(event)}
         for ad in self._deployment.advertisements.values():
             # In the terms of another context it may be of any type of root.
             of_root = self._deployment.clients[ad.client].context == ROOT
-            if (not of_root or ad.type in types) and self._seeing.could_see(ad.scopes, watch.reads):
-                yield self._part(ad.scopes)
+            if not of_root or ad.type in types:
+                yield from self._unheard(ad.scopes, watch.reads, below)
         for name, other in self._detecting.watches.items():
             publishes = self._seeing.graph.tags_of(name).publishes
-            if name in above or types.isdisjoint(other.publishes) or not self._seeing.could_see(publishes, watch.reads):
+            counts = [] if name in above else list(self._unheard(publishes, watch.reads, below & other.publishes))
+            if not counts:
                 continue
-            yield self._part(publishes)
+            yield from counts
             read = [each.relation for clause in other.policy.clauses for it in clause for each in parts(it)]
             inner = {*self._absent(other, read, (*above, name)), *self.of_sources(other)}
             yield from self._releases.let_go(name, inner)
 
-    def _types(self, policy: Policy, relation: Relation) -> Iterator[str]:
-        """The types under which events may be advertised that the relation is about: also those above, which may be."""
+    def _unheard(self, advertised: TagSet, reads: TagSet, types: Collection[str]) -> Iterator[Part]:
+        """What counts of events of these types that were not published under these tags."""
+        if self._seeing.could_see(advertised, reads, types):
+            yield self._part(advertised, self._seeing.surely(advertised, types))
+
+    def _heard(self, policy: Policy, relation: Relation) -> Iterator[str]:
+        """The types of the events that tell of the relation; those below them do, too."""
         ontology = self._detecting.ontology
         for leaf in leaves_of(policy, relation):
             members = ontology.concepts[leaf.concept].members or (leaf.concept,)
             for push in self._detecting.push.values():
-                declared = self._deployment.types.event(push.event)
-                if push.attribute == leaf.attribute and push.concept in members and declared is not None:
-                    yield from map(str, supertypes(declared))
+                if push.attribute == leaf.attribute and push.concept in members:
                     yield push.event
-                    yield from map(str, self._deployment.types.subtypes(declared))
 
-    def _part(self, tags: TagSet) -> Part:
-        return Part(self._seeing.numbers.of(tags), self._seeing.epoch, 0)
+    def _above_and_below(self, event: str) -> Iterator[str]:
+        """The types under which such events may be advertised."""
+        declared = self._deployment.types.event(event)
+        if declared is not None:
+            yield event
+            yield from map(str, supertypes(declared))
+            yield from self._below(event)
+
+    def _below(self, event: str) -> Iterator[str]:
+        declared = self._deployment.types.event(event)
+        return map(str, self._deployment.types.subtypes(declared)) if declared is not None else iter(())
+
+    def _part(self, tags: TagSet, bits: int = 0) -> Part:
+        return Part(self._seeing.numbers.of(tags), self._seeing.epoch, bits)

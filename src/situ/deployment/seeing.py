@@ -11,6 +11,8 @@ where there is time to wait, ``load`` gets them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import TypeVar
 
 from situ.deployment.parts import read_parts
@@ -18,15 +20,17 @@ from situ.deployment.snapshot import Deployment
 from situ.deployment.stamping import Bits, bits_function, bits_of
 from situ.event.lines import with_stamp
 from situ.event.row import Bad, Row
+from situ.expr.tree import FALSE, TRUE
 from situ.subscription.sight import Look
 from situ.tags import NO_TAGS, TagSet
+from situ.visibility.bits import numbers_in
 from situ.visibility.compile import compile_visibility
 from situ.visibility.dimension_plan import constant
 from situ.visibility.epochs import Epochs
 from situ.visibility.filters import Filters
 from situ.visibility.graph import NO_SCOPES, ScopeGraph
 from situ.visibility.mattering import mattering
-from situ.visibility.plan import Verdict, VisibilityPlan
+from situ.visibility.plan import VisibilityPlan
 
 Load = Callable[[int], ScopeGraph | None]
 
@@ -145,9 +149,24 @@ class Seeing:
             for each in read_parts(parts)
         )
 
-    def could_see(self, advertised: TagSet, subscribed: TagSet) -> bool:
-        """Whether anything that is published under these tags could be visible to those, as things are now."""
-        return self._epochs.pair(self.epoch, advertised, subscribed).verdict is not Verdict.NEVER
+    def could_see(self, advertised: TagSet, subscribed: TagSet, types: Iterable[str]) -> bool:
+        """Whether an event of one of these types, published under these tags, could be visible to those now."""
+        pair = self._epochs.pair(self.epoch, advertised, subscribed)
+        return any(pair.visible(self._settled(advertised, type)[1]) for type in types)
+
+    def surely(self, advertised: TagSet, types: Iterable[str]) -> int:
+        """The filters that are true for every event of these types that is published under these tags."""
+        return reduce(and_, (self._settled(advertised, type)[0] for type in types), -1)
+
+    def _settled(self, advertised: TagSet, type: str) -> tuple[int, int]:
+        """Of the filters that matter: those that are true for all events of the type, and those that may be."""
+        texts = self.numbers.filters.texts()
+        always = perhaps = 0
+        for number in numbers_in(self._matter(self.numbers.of(advertised), self.epoch)):
+            node = self._filters.node(texts[number], type)
+            always |= (node == TRUE) << number
+            perhaps |= (node != FALSE) << number
+        return always, perhaps
 
     def saw(self, look: Look, subscribed: TagSet) -> bool:
         tags, epoch, then, _, parts = look
