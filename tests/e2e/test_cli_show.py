@@ -17,7 +17,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=400, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "\n$ situ check\n12 files, 10 types" in ran.stdout
+    assert "\n$ situ check\n14 files, 10 types" in ran.stdout
     assert "because X104: " in ran.stdout
     assert "smart-building runs with the spark engine." in ran.stdout
     accepted = re.search(
@@ -35,6 +35,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         assert live == replayed
     assert_two_dialects_in_and_two_out(ran.stdout)
     assert_guests_alone_are_found(ran.stdout)
+    assert_three_views(ran.stdout)
     assert not list(tmp_path.iterdir())
 
 
@@ -46,7 +47,22 @@ def assert_guests_alone_are_found(shown: str) -> None:
     alarms = re.findall(
         r'Alarm unaccompanied-guest \{"room": "(\S+)", "text": ".* is alone in \S+", "who": "(\S+)"\}', shown
     )
-    assert sorted((who, room) for room, who in alarms) == sorted(found)
+    assert sorted({(who, room) for room, who in alarms}) == sorted(found)
+
+
+def assert_three_views(shown: str) -> None:
+    """Security sees everything, a tenant its own rooms, cleaners places without names."""
+    views = dict(re.findall(r"^(?:[0-9]+ events for )([\w-]+), such as\n((?:\d\d:\d\d:.*\n)+)", shown, re.MULTILINE))
+    counts = {
+        who: int(number) for number, who in re.findall(r"^([0-9]+) events for ([\w-]+), such as$", shown, re.MULTILINE)
+    }
+    assert set(views) == {"control-room", "aurora", "cleaners"}
+    assert counts["control-room"] > counts["cleaners"] > counts["aurora"] > 0
+    places = re.findall(r'"at": \{"x": ([0-9.]+), "y": ([0-9.]+)\}', views["aurora"])
+    assert places
+    assert all(float(x) >= 14 and float(y) <= 6 for x, y in places)
+    assert '"place"' in views["cleaners"]
+    assert '"who"' not in views["cleaners"]
 
 
 def assert_two_dialects_in_and_two_out(shown: str) -> None:

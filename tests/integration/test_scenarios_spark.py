@@ -34,6 +34,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTS = (
     "actions.yaml",
     "ontology.yaml",
+    "scopes.yaml",
     "types/*",
     "functions/*",
     "contexts/*",
