@@ -138,7 +138,7 @@ async def edge_zone(
             await zone.stop()
 
 
-async def eventually(condition: Callable[[], object], *, within: float = 20.0) -> None:
+async def eventually(condition: Callable[[], object], *, within: float = 120.0) -> None:
     """Wait until something holds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
@@ -147,7 +147,7 @@ async def eventually(condition: Callable[[], object], *, within: float = 20.0) -
         await asyncio.sleep(0.01)
 
 
-async def take(events: AsyncIterator[Event], count: int, *, within: float = 20.0) -> list[Event]:
+async def take(events: AsyncIterator[Event], count: int, *, within: float = 120.0) -> list[Event]:
     """The next events."""
     async with asyncio.timeout(within):
         return [await anext(events) for _ in range(count)]

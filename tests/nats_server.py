@@ -49,7 +49,7 @@ class NatsServer:
         )
         log = self.folder / "server.log"
         self._process = subprocess.Popen([PROGRAM, "-c", str(self.folder / "server.conf"), "-l", str(log)])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             assert self._process.poll() is None, log.read_text()[-2000:]
             try:

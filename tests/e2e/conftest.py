@@ -22,7 +22,7 @@ import pytest
 SITU = (sys.executable, "-m", "situ.cli.main")
 FORKS = Path(__file__).with_name("forks.py")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "smart-building"
-PATIENCE = 120
+PATIENCE = 300
 # What a developer's shell may have set and a test must not depend on.
 _OWN = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8")
 # Compiled modules are kept between runs, as they are on a user's machine, whatever this one is set to.

@@ -172,7 +172,7 @@ def test_diff_between_folders_and_against_nothing(situ: Situ, project: Path) -> 
     ran = situ("diff", "--json", "--against", situ.example, "--project", project)
     assert ran.code == 1
     assert {"kind": "client", "name": "desk", "what": "removed"}.items() <= next(
-        change for change in ran.data["changes"] if change["name"] == "desk"
+        change for change in ran.data["changes"] if (change["kind"], change["name"]) == ("client", "desk")
     ).items()
     assert ran.data["digests"]["before"] != ran.data["digests"]["after"]
     new = situ("diff", "--json", "--project", project)

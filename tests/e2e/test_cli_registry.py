@@ -302,7 +302,7 @@ def bus(project: Path) -> Iterator[Address]:
     assert program is not None
     command = [program, "-js", "-sd", str(project / ".situ" / "nats"), "-a", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             break

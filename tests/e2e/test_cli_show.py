@@ -14,7 +14,7 @@ SHOW = Path(__file__).parents[2] / "scripts" / "show.sh"
 
 def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=400, check=False
+        [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=1200, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\n$ situ check\n14 files, 10 types" in ran.stdout

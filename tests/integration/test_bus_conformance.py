@@ -54,7 +54,7 @@ def on(request: pytest.FixtureRequest, server: NatsServer) -> Callable[..., T]:
     def run(work: Callable[[Bus, Names], Awaitable[T]], settings: Settings = SETTINGS) -> T:
         async def main() -> T:
             zone = f"t{next(_zones)}"
-            async with asyncio.timeout(30), opened(zone, settings) as bus:
+            async with asyncio.timeout(120), opened(zone, settings) as bus:
                 return await work(bus, Names(zone))
 
         return asyncio.run(main())

@@ -28,7 +28,7 @@ from situ.settings import Settings
 SETTINGS = Settings(name="test")
 
 
-def wait_until(condition: object, seconds: float = 20) -> None:
+def wait_until(condition: object, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator] # a callable
         assert time.monotonic() < deadline

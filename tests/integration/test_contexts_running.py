@@ -63,7 +63,7 @@ async def taken(node: Node, *types: str, count: int, **options: Any) -> asyncio.
     return asyncio.create_task(take())
 
 
-async def within(task: asyncio.Task[list[Event]], seconds: float = 30) -> list[Event]:
+async def within(task: asyncio.Task[list[Event]], seconds: float = 120) -> list[Event]:
     async with asyncio.timeout(seconds):
         return await task
 
@@ -129,7 +129,7 @@ class TestGoingOver:
                 for number in range(10, 20):
                     await gate.publish_event("Ping", n=number)
                 found: list[int] = []
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     async for event in pings:
                         found.append(event.data["n"])
                         if len(found) == 20:

@@ -71,7 +71,7 @@ def test_the_encounter_is_detected_and_nothing_that_was_not_planted(tmp_path: Pa
             empty = {"unit": "G-7006", "position": {"lat": 53.5, "lon": 9.9}}
             await koch.publish_event("Fix", empty, time=start + timedelta(minutes=5))  # so time is settled until then
             seen = await take(told, 1)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 while sum(each.type.endswith(".closed") for each in seen) < 2:
                     seen.append(await anext(told))
             opened = {each.data["policy"]: each.data for each in seen if each.type.endswith(".opened")}

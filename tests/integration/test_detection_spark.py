@@ -55,7 +55,7 @@ def running(spark: SparkSession, at: Zone, folder: Path, **hooks: Any) -> Iterat
         engine.stop()
 
 
-def wait_for(condition: Callable[[], object], engine: SparkEngine, *, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], object], engine: SparkEngine, *, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

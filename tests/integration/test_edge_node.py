@@ -41,7 +41,7 @@ def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await work
 
     asyncio.run(bounded())
@@ -392,7 +392,7 @@ def test_a_full_queue_blocks_and_then_says_so(zones: Zones) -> None:
                 assert error.value.code == "R004"
                 assert (await pump.status()).queued == 50
                 await zone.start()
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     assert await pump.flush()
             assert zone.engine is not None
             stored = await zone.messages(zone.names.root_stream)

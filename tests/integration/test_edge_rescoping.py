@@ -100,7 +100,7 @@ async def refused(work: Coroutine[Any, Any, Any]) -> SituError:
     return error.value
 
 
-async def ends(events: AsyncIterator[Event], within: float = 20) -> SituError:
+async def ends(events: AsyncIterator[Event], within: float = 120) -> SituError:
     """The stream ends by itself; gives why."""
     try:
         async with asyncio.timeout(within):

@@ -79,7 +79,7 @@ def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await work
 
     asyncio.run(bounded())

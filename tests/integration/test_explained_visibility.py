@@ -51,7 +51,7 @@ async def plant(folder: Path) -> AsyncIterator[tuple[EdgeZone, list[Row]]]:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await work
 
     asyncio.run(bounded())

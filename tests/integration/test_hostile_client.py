@@ -485,7 +485,7 @@ def test_a_router_that_is_started_again_is_waited_for(server: AdmittingServer, t
                     zone.folder, client="bob", servers=[server.url], credentials=server.file("bob")
                 ) as bob:
                     await (await bob.publish_event("Alarm", text="x", severity=1)).stored
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(120):
                     assert (await first).data.text == "x"
                 await events.aclose()
 

@@ -102,7 +102,7 @@ FILES = {"types/all.yaml": TYPES, "contexts/door.yaml": DOOR, "contexts/us.yaml"
 
 
 async def take(node: Node, count: int, *types: str, **options: Any) -> list[Event]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         return [event async for event in node.events(*types, limit=count, **options)]
 
 
@@ -163,7 +163,7 @@ async def _listened(node: Node, registration: Any, count: int) -> list[Event]:
             enough.set()
 
     await node.add_listener(registration, take_one)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await enough.wait()
     return found
 

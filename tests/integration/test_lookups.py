@@ -110,7 +110,7 @@ class Inbox:
 
     async def data(self, count: int) -> list[dict[str, Any]]:
         """The data of the first so many."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while len(self.events) < count:
                 self._more.clear()
                 await self._more.wait()
@@ -206,7 +206,7 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
 
             async def until(number: int, condition: Callable[[dict[str, Any]], bool]) -> int:
                 """Look again and again until something is seen; gives how many there are."""
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     while True:
                         await look()
                         number += 1
@@ -224,7 +224,7 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
             # The database goes away: what was read last stays, and the log says so.
             execute(database, "ALTER TABLE cameras RENAME TO gone")
             with caplog.at_level(logging.WARNING, logger="situ.edge"):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     while "S201" not in caplog.text:
                         await asyncio.sleep(0.05)
             assert "The source `cameras` cannot be read again" in caplog.text
@@ -237,7 +237,7 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
             names = [each["name"] for each in await anns.data(number + 1)]
             assert (names[0], names[-1]) == ("Ann", "Anna")
             # The past is told, and replayed, with the tables of today.
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 past = [event async for event in desk.events("Arrival", limit=1, since="begin")]
             assert past[0].data["name"] == "Anna"
             deployment = zone.registry.current()
@@ -274,7 +274,7 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
             with caplog.at_level(logging.WARNING, logger="situ.edge"):
                 version = zone.registry.apply(changed, "test").version
                 await publish_deployment(zone.bus, zone.registry.at(version))
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(120):
                     while "is not at work yet" not in caplog.text:
                         await asyncio.sleep(0.02)
             assert "S111" in caplog.text
@@ -283,7 +283,7 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
             assert zone.engine.version < version
             assert len(await troubles(zone, f"Version {version} is not at work yet: ")) == 1
             write(zone.folder, {"data/staff.csv": "nr,name\np1,Antonia\n"})
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 while zone.engine.version < version:
                     await asyncio.sleep(0.02)
             await (await hall.publish_event("Sighting", who="p1", at={"x": 1.0, "y": 2.0})).stored
@@ -295,7 +295,7 @@ def test_a_version_whose_tables_cannot_be_read_waits_for_them(
 
 async def troubles(zone: EdgeZone, said: str = "") -> tuple[str, ...]:
     """What the engine says ails it, as soon as that is this; nothing is what it says when all is well."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             found = (await troubles_of(zone.bus)).get("edge", ())
             if any(said in each for each in found) if said else not found:

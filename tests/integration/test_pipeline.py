@@ -36,7 +36,7 @@ def running(spark: SparkSession, at: Zone, folder: Path) -> Iterator[SparkEngine
         engine.stop()
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], *, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

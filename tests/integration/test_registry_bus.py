@@ -58,7 +58,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             break
@@ -94,7 +94,7 @@ class OnBus:
             for entry in await bus.entries(Names("main").metrics):
                 await bus.remove(Names("main").metrics, entry.key)
             await bus.remove(REGISTRY, "current")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 await work(bus)
 
 
