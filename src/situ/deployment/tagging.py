@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from situ.catalogue import UNSEEN_SOURCE
-from situ.deployment.detecting import Detecting
-from situ.deployment.meeting import Meeting
-from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.errors import Problem
 from situ.situation.policies.leaves import leaves_of
@@ -26,6 +24,9 @@ from situ.visibility.compile import compile_visibility, number_filters
 from situ.visibility.epochs import Epochs
 from situ.visibility.graph import ScopeGraph
 from situ.visibility.rights import NO_PLACES, Tagging, check_tags, nothing_said
+
+if TYPE_CHECKING:
+    from situ.deployment.meeting import Meeting
 
 NOT_WRITTEN: Mapping[str, WrittenTags] = MappingProxyType({})
 
@@ -97,6 +98,11 @@ _SITUATION = "situ.situation"
 
 
 def _meeting(deployment: Deployment) -> Meeting:
+    # Whoever has no scopes need not wait until all that detection works with is loaded.
+    from situ.deployment.detecting import Detecting
+    from situ.deployment.meeting import Meeting
+    from situ.deployment.seeing import Seeing
+
     numbered = deployment.numbered()
     seeing, detecting = Seeing.of(numbered), Detecting.of(numbered)
     assert seeing is not None
