@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from situ.deployment.plan import Plan, compile_plan
+from situ.edge.stamp import stamp
 from situ.event.instants import microseconds
 from situ.event.lines import encode_rows
 from situ.event.row import Bad, Origin, Row
@@ -80,7 +81,7 @@ def test_readers_and_cameras_agree_with_where_people_are(plan: Plan, events: lis
 
 
 def test_the_desk_abroad_gets_the_same_in_feet(plan: Plan, events: list[dict[str, Any]]) -> None:
-    rows = [row for _, row in taken_in(plan, events) if isinstance(row, Row)]
+    rows, _ = stamp([row for _, row in taken_in(plan, events)], plan)
     worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
     groups = {group: plan.routing.groups[group].context for _, group, _ in worded.durable}
     abroad = {index: json.loads(line) for index, group, line in worded.durable if groups[group] == "us"}
