@@ -139,7 +139,7 @@ def test_what_always_holds(seed: int) -> None:
 
 
 def test_something_was_suspended() -> None:
-    if not SEEN:
-        for seed in range(3):
-            test_what_always_holds.hypothesis.inner_test(seed)  # type: ignore[attr-defined]
-    assert {"advertisement", "subscription"} == SEEN
+    wanted, seeds = {"advertisement", "subscription"}, iter(range(40))
+    while not wanted <= SEEN:
+        test_what_always_holds.hypothesis.inner_test(next(seeds))  # type: ignore[attr-defined]
+    assert wanted == SEEN
