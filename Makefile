@@ -20,7 +20,7 @@ run: $(READY) ## show what Situ does, on the example project
 	@scripts/show.sh
 
 test: $(READY) ## all tests but the long ones
-	@$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 check: $(READY) ## formatting, lint, types, import rules
 	@$(BIN)/ruff format --check --quiet .
