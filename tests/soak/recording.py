@@ -28,6 +28,10 @@ from situ.testing.building.simulation import GuestAlone, Simulation
 READERS = tuple(f"readers-{number}" for number in range(1, 6))
 CAMERAS = tuple(f"cameras-{number}" for number in range(1, 4))
 GATEWAYS = (*READERS, *CAMERAS)
+TAGS, MEMBER = (
+    "{tenancy: house, area: public, network: sensor-net}",
+    "{tenancy: [house], area: [public], network: [sensor-net]}",
+)
 PER_MESSAGE = 500
 LINGER = 100_000
 """Microseconds for which a gateway gathers events at most."""
@@ -131,9 +135,16 @@ def _planted(rate: float, seconds: float, seed: int) -> Simulation:
 def _write_project(project: Path, simulation: Simulation, situ: str) -> None:
     copytree(example_folder(), project, ignore=ignore_patterns(".situ", "__pycache__"))
     write_building(simulation.building, project)
-    clients = [f"  {name}: {{context: readers, advertisements: {{seen: {{type: TagSeen}}}}}}" for name in READERS]
-    clients += [f"  {name}: {{context: cameras, advertisements: {{seen: {{type: FaceSeen}}}}}}" for name in CAMERAS]
+    kinds = [(READERS, "readers", "TagSeen"), (CAMERAS, "cameras", "FaceSeen")]
+    clients = [
+        f"  {name}: {{context: {context}, scopes: {TAGS}, advertisements: {{seen: {{type: {type}}}}}}}"
+        for names, context, type in kinds
+        for name in names
+    ]
     (project / "clients" / "sensors.yaml").write_text("\n".join(["version: 1", "clients:", *clients, ""]))
+    members = [f"  {name}: {MEMBER}" for name in GATEWAYS]
+    scopes = project / "scopes.yaml"
+    scopes.write_text(scopes.read_text().replace("\nclients:\n", "\n".join(["\nclients:", *members, ""]), 1))
     with (project / "situ.yaml").open("a") as settings:
         settings.write(situ)
 
