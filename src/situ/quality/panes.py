@@ -1,0 +1,182 @@
+"""Panes: what engines measure of the events of one publisher and type in ten seconds of event time.
+
+Panes of the same publisher, type and start that were measured apart add up to the one that would have been measured
+together, in any order; so do those of a window. What they say about quality is the estimator's to find out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+LENGTH = 10_000_000
+"""Of a pane, in µs of event time."""
+GROWTH = 1.05
+"""Each bucket of a sketch ends at this multiple of where the one before ends: values are right within 2.5 %."""
+
+_LOG_GROWTH = math.log(GROWTH)
+
+
+def pane_of(time: int) -> int:
+    """The start of the pane that an event of this time belongs to, in µs."""
+    return time // LENGTH * LENGTH
+
+
+def bucket_of(micros: int) -> int:
+    """The bucket of a duration in µs: 0 for none, and for less than none, too."""
+    return 0 if micros < 1 else 1 + math.floor(math.log(micros) / _LOG_GROWTH)
+
+
+def middle_of(bucket: int) -> float:
+    """The duration in µs that stands for all in a bucket."""
+    return 0.0 if bucket == 0 else math.exp((bucket - 0.5) * _LOG_GROWTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """Durations, counted in buckets."""
+
+    counts: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, durations: Iterable[int]) -> Sketch:
+        """The sketch of durations in µs."""
+        counts: dict[int, int] = {}
+        for each in durations:
+            bucket = bucket_of(each)
+            counts[bucket] = counts.get(bucket, 0) + 1
+        return cls(counts)
+
+    def __add__(self, other: Sketch) -> Sketch:
+        counts = dict(self.counts)
+        for bucket, count in other.counts.items():
+            counts[bucket] = counts.get(bucket, 0) + count
+        return Sketch(counts)
+
+    def quantile(self, share: float) -> float | None:
+        """The duration in µs that this share of all does not exceed; None of none at all."""
+        wanted = math.ceil(share * sum(self.counts.values()))
+        for bucket in sorted(self.counts):
+            wanted -= self.counts[bucket]
+            if wanted <= 0:
+                return middle_of(bucket)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of the events that arrived under one incarnation of a publisher's keys."""
+
+    least: int
+    most: int
+    distinct: int
+
+    def __add__(self, other: Numbers) -> Numbers:
+        return Numbers(min(self.least, other.least), max(self.most, other.most), self.distinct + other.distinct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pane:
+    """What was measured of one publisher and type between ``start`` and ten seconds later, in µs of event time."""
+
+    publisher: str
+    type: str
+    start: int
+    events: int = 0
+    last: int | None = None
+    """The latest time of an event."""
+    confidence: float = 0.0
+    """The sum of stated confidences in per cent, and how many there are."""
+    confident: int = 0
+    latency: Sketch = Sketch()
+    """From ingress to delivery."""
+    freshness: Sketch = Sketch()
+    """From event time to delivery."""
+    ahead: int = 0
+    """Events whose time is later than their delivery: some clock is wrong."""
+    numbers: Mapping[int, Numbers] = field(default_factory=lambda: MappingProxyType({}))
+    """By the incarnation of their keys; of this type alone, though a publisher numbers all its types together."""
+    disordered: int = 0
+    """Events that are older than the latest seen of their source."""
+    disordered_across: int = 0
+    """Events that are older than the latest seen of any source of the type."""
+    accepted: int = 0
+    """Deliveries that are to be acknowledged."""
+    delivered: int = 0
+    """Those of them that were."""
+
+    @property
+    def profile(self) -> str:
+        """The id of the profile that speaks of the same events."""
+        return f"{self.publisher}/{self.type}"
+
+    def __add__(self, other: Pane) -> Pane:
+        """Both together; publisher and type are those of the first."""
+        numbers = dict(self.numbers)
+        for incarnation, each in other.numbers.items():
+            numbers[incarnation] = numbers[incarnation] + each if incarnation in numbers else each
+        times = [each for each in (self.last, other.last) if each is not None]
+        return Pane(
+            publisher=self.publisher,
+            type=self.type,
+            start=min(self.start, other.start),
+            events=self.events + other.events,
+            last=max(times, default=None),
+            confidence=self.confidence + other.confidence,
+            confident=self.confident + other.confident,
+            latency=self.latency + other.latency,
+            freshness=self.freshness + other.freshness,
+            ahead=self.ahead + other.ahead,
+            numbers=numbers,
+            disordered=self.disordered + other.disordered,
+            disordered_across=self.disordered_across + other.disordered_across,
+            accepted=self.accepted + other.accepted,
+            delivered=self.delivered + other.delivered,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, without what says nothing."""
+        whole = {
+            "publisher": self.publisher,
+            "type": self.type,
+            "start": self.start,
+            "events": self.events,
+            "last": self.last,
+            "confidence": self.confidence,
+            "confident": self.confident,
+            "latency": {str(bucket): count for bucket, count in self.latency.counts.items()},
+            "freshness": {str(bucket): count for bucket, count in self.freshness.counts.items()},
+            "ahead": self.ahead,
+            "numbers": {str(key): [each.least, each.most, each.distinct] for key, each in self.numbers.items()},
+            "disordered": self.disordered,
+            "disordered_across": self.disordered_across,
+            "accepted": self.accepted,
+            "delivered": self.delivered,
+        }
+        return {key: value for key, value in whole.items() if value or key == "start"}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Pane:
+        plain = {key: each for key, each in value.items() if key not in ("latency", "freshness", "numbers")}
+        return cls(
+            **plain,
+            latency=_sketch(value.get("latency", {})),
+            freshness=_sketch(value.get("freshness", {})),
+            numbers={int(key): Numbers(*each) for key, each in value.get("numbers", {}).items()},
+        )
+
+
+def _sketch(value: Mapping[str, int]) -> Sketch:
+    return Sketch({int(bucket): count for bucket, count in value.items()})
+
+
+def together(panes: Iterable[Pane]) -> dict[tuple[str, str, int], Pane]:
+    """Panes by publisher, type and start, those of the same added up."""
+    found: dict[tuple[str, str, int], Pane] = {}
+    for each in panes:
+        key = (each.publisher, each.type, each.start)
+        found[key] = found[key] + each if key in found else each
+    return found
