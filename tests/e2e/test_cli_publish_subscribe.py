@@ -219,7 +219,7 @@ def test_status_says_who_waits_for_what(situ: Situ, plant: Path) -> None:
     assert (found["project"], found["zone"], found["running"], found["problem"]) == ("plant", "main", True, None)
     assert found["engines"]["edge"]["adopted"] == found["deployment"]
     assert found["engines"]["edge"]["state"] == "running"
-    assert set(found["streams"]) == {"IN_main", "ROOT_main", "OUT_main", "DEAD_main", "LATE_main"}
+    assert set(found["streams"]) == {"IN_main", "ROOT_main", "OUT_main", "DEAD_main", "LATE_main", "FEED_main"}
     assert "board/hot" in found["consumers"]
     assert f"plant · zone main · running as process {found['pid']} · deployment {found['deployment']}\n" in shown
     assert "\nboard/hot " in shown

@@ -38,6 +38,7 @@ WRITES = {
     "read deliveries": ("$JS.API.DIRECT.GET.OUT_main", BATCH),
     "read dead letters": ("$JS.API.DIRECT.GET.DEAD_main", BATCH),
     "read late events": ("$JS.API.DIRECT.GET.LATE_main", BATCH),
+    "read feedback": ("$JS.API.DIRECT.GET.FEED_main", BATCH),
     "read the registry": ("$JS.API.DIRECT.GET.KV_registry.$KV.registry.current", b""),
     "read a deployment": ("$JS.API.DIRECT.GET.OBJ_deployments", BATCH),
     "read a message": ("$JS.API.STREAM.MSG.GET.ROOT_main", b'{"seq": 1}'),
@@ -113,7 +114,16 @@ async def prepared(server: AdmittingServer, folder: Path) -> AsyncIterator[tuple
 
 async def traces(bus: Bus) -> dict[str, object]:
     """What a successful attempt would change."""
-    names = ("IN_main", "ROOT_main", "OUT_main", "DEAD_main", "LATE_main", "KV_registry", "KV_clients_main")
+    names = (
+        "IN_main",
+        "ROOT_main",
+        "OUT_main",
+        "DEAD_main",
+        "LATE_main",
+        "FEED_main",
+        "KV_registry",
+        "KV_clients_main",
+    )
     streams = {name: await bus.state(name) for name in (*names, "OBJ_deployments")}
     return {**streams, "consumers": await bus.consumers()}
 

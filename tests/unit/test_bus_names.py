@@ -35,8 +35,9 @@ def test_subjects_of_a_zone() -> None:
 
 
 def test_every_stored_subject_belongs_to_one_stream() -> None:
-    assert NAMES.streams == ("IN_main", "ROOT_main", "OUT_main", "DEAD_main", "LATE_main")
+    assert NAMES.streams == ("IN_main", "ROOT_main", "OUT_main", "DEAD_main", "LATE_main", "FEED_main")
     subjects = (NAMES.raw("r1", 0), NAMES.root("r1", "A.B"), NAMES.out("g"), NAMES.dead("a"), NAMES.late("A.B"))
+    subjects += (NAMES.feedback("sub", "a"), NAMES.feedback("pub", "a"))
     for subject in subjects:
         assert sum(fits(NAMES.subjects_of(stream), subject) for stream in NAMES.streams) == 1
     for subject in (NAMES.live("a"), NAMES.ingress("r1", "a")):

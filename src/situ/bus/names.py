@@ -79,12 +79,24 @@ class Names:
         return f"LATE_{self.zone}"
 
     @property
+    def feed_stream(self) -> str:
+        """What was said about quality, to whom it concerns."""
+        return f"FEED_{self.zone}"
+
+    @property
     def streams(self) -> tuple[str, ...]:
-        return (self.in_stream, self.root_stream, self.out_stream, self.dead_stream, self.late_stream)
+        return (
+            self.in_stream,
+            self.root_stream,
+            self.out_stream,
+            self.dead_stream,
+            self.late_stream,
+            self.feed_stream,
+        )
 
     def subjects_of(self, stream: str) -> str:
         """The subjects whose messages the stream stores."""
-        part = dict(zip(self.streams, ("raw", "root", "out", "dead", "late"), strict=True))[stream]
+        part = dict(zip(self.streams, ("raw", "root", "out", "dead", "late", "feedback"), strict=True))[stream]
         return f"situ.{self.zone}.{part}.>"
 
     # ── subjects ──

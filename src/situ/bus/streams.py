@@ -17,6 +17,7 @@ from situ.settings import Settings
 
 _NOT_FOUND, _NAME_IN_USE = 10059, 10058
 _HISTORY = 1
+_TOLD = timedelta(hours=1)  # how long feedback about quality is kept
 _CHANGEABLE = (
     "subjects",
     "retention",
@@ -62,6 +63,7 @@ def configurations(names: Names, settings: Settings) -> tuple[dict[str, Any], ..
         stream(names.out_stream, groups.age, groups.size, retention="interest"),
         stream(names.dead_stream, log.dead.age, log.dead.size),
         stream(names.late_stream, log.dead.age, log.dead.size),
+        stream(names.feed_stream, _TOLD, log.dead.size),
         *(_bucket(f"KV_{bucket}", [f"$KV.{bucket}.>"], _HISTORY) for bucket in names.buckets),
         *(_bucket(f"OBJ_{store}", [f"$O.{store}.C.>", f"$O.{store}.M.>"], -1) for store in names.object_stores),
     )
