@@ -1,9 +1,17 @@
-"""Costs: what it costs to operate at a value of a property. Abstract numbers, never negative."""
+"""Costs: what it costs to operate at a value of a property. Abstract numbers, never negative.
+
+A cost is a number, straight lines between points, a table by level, or a formula (:mod:`situ.quality.formula`). All of
+them have a value everywhere: beyond its ends a line goes on as it ended, and a formula that fails is not affordable.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Protocol
+
+UNAFFORDABLE = 1e300
+"""What a formula costs where it has no value. A number, so that differences of costs are numbers, too."""
 
 
 class Cost(Protocol):
@@ -15,6 +23,10 @@ class Cost(Protocol):
         ...
 
     def at(self, value: float) -> float: ...
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        """The cost that is at every ``y`` what this one is at ``y * factor + offset``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,55 @@ class Constant:
 
     def at(self, value: float) -> float:  # noqa: ARG002 - the same everywhere
         return self.cost
+
+    def moved(self, factor: float, offset: float) -> Cost:  # noqa: ARG002 - the same everywhere
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Straight lines between points (value, cost), in ascending order of values; at least one."""
+
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return tuple(value for value, _ in self.points)
+
+    def at(self, value: float) -> float:
+        place = bisect_left(self.points, (value,))
+        if place == len(self.points):
+            return self.points[-1][1]
+        right, after = self.points[place]
+        if place == 0 or right == value:
+            return after
+        left, before = self.points[place - 1]
+        part = (value - left) / (right - left)
+        # Of the two products one is zero at either end, so a knot costs exactly what was declared for it.
+        return before * (1.0 - part) + after * part
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        return Points(tuple(sorted(((value - offset) / factor, cost) for value, cost in self.points)))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """By level: pairs (place on the scale, cost) in ascending order, one for every level of the range."""
+
+    costs: tuple[tuple[float, float], ...]
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return tuple(level for level, _ in self.costs)
+
+    def at(self, value: float) -> float:
+        place = bisect_left(self.costs, (value,))
+        return self.costs[min(place, len(self.costs) - 1)][1]
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        if (factor, offset) != (1.0, 0.0):
+            raise ValueError("levels are not moved")
+        return self
 
 
 FREE = Constant()

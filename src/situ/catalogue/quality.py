@@ -1,0 +1,199 @@
+"""``Q``: quality. Properties, expectations, capability profiles, costs, actions, strategies, and calls about them."""
+
+from situ.catalogue.defining import define
+from situ.errors import Severity
+
+UNKNOWN_PROPERTY = define(
+    "Q101",
+    "unknown property",
+    "There is no property `{name}`.",
+    "Did you mean {nearest}?",
+    "There are {known}; others are declared under `properties:` in a file of `quality/`.",
+    name=str,
+    nearest=tuple,
+    known=tuple,
+)
+OUTSIDE_DOMAIN = define(
+    "Q102",
+    "value outside of the domain",
+    "`{value}` is no value of `{name}`, which goes from {lo} to {hi}.",
+    "Did you mean {nearest}?",
+    "Write a value of this range.",
+    value=str,
+    name=str,
+    lo=str,
+    hi=str,
+    nearest=tuple,
+)
+BOUNDS_SWAPPED = define(
+    "Q103",
+    "bounds the wrong way round",
+    "`lb` of `{name}` is {lb}, which is above `ub`, {ub}.",
+    "`lb` is the smaller number, or the lower level, also where less is better. Exchange the two.",
+    name=str,
+    lb=str,
+    ub=str,
+)
+UNIT_NOT_CONVERTIBLE = define(
+    "Q104",
+    "unit that does not convert",
+    "`{value}` does not convert to the unit of `{name}`, {unit}.",
+    "Write it in {unit}, or in a unit that converts to it.",
+    value=str,
+    name=str,
+    unit=str,
+)
+CURRENT_OUTSIDE = define(
+    "Q105",
+    "current value outside of the range",
+    "`{name}` is at {cv}, which is not from {lb} to {ub}.",
+    "The range has to contain the value that the publisher operates at now. Values that only go together with others "
+    "are `modes:`.",
+    name=str,
+    cv=str,
+    lb=str,
+    ub=str,
+)
+BAD_COST = define(
+    "Q106",
+    "bad cost",
+    "This is no cost. {what}.",
+    "{remedy}",
+    what=str,
+    remedy=str,
+)
+BAD_MODES = define(
+    "Q107",
+    "modes that do not go together",
+    "{what}.",
+    "{remedy}",
+    what=str,
+    remedy=str,
+)
+NOT_PUBLISHERS = define(
+    "Q108",
+    "not the publisher's to declare",
+    "`{name}` is determined by the middleware, not by a publisher.",
+    "Leave it out: the middleware measures it.",
+    name=str,
+)
+UNKNOWN_ACTION = define(
+    "Q109",
+    "unknown action",
+    "There is no action `{name}`{direction}.",
+    "Did you mean {nearest}?",
+    "There are {known}.",
+    name=str,
+    direction=str,
+    nearest=tuple,
+    known=tuple,
+)
+HOP_UNFIT = define(
+    "Q110",
+    "hop rule that does not fit",
+    "`{name}` cannot have `hop: {hop}`: {reason}.",
+    "`add` needs numbers where less is better, `multiply` numbers from 0 where more is better; `same` and `worst` fit "
+    "everything.",
+    name=str,
+    hop=str,
+    reason=str,
+)
+CALL_NOT_ALLOWED = define(
+    "Q111",
+    "call that is not allowed now",
+    "`{id}` cannot be {done}: it {state}.",
+    "{remedy}",
+    id=str,
+    done=str,
+    state=str,
+    remedy=str,
+)
+STALE_VERSION = define(
+    "Q112",
+    "stale version",
+    "This is about version {given} of `{id}`, which is at version {current}.",
+    "Look at what has changed since, and make the call again with that version, or without one.",
+    id=str,
+    given=int,
+    current=int,
+)
+UNSUPPORTED_COMPOSITE = define(
+    "Q113",
+    "composite that is not supported",
+    "`{id}` asks for {publishers} publishers, {what}.",
+    "`from:` counts publishers of one zone.",
+    id=str,
+    publishers=int,
+    what=str,
+)
+BUILT_IN_CHANGED = define(
+    "Q114",
+    "built-in property with another scale",
+    "`{name}` is built in, and measured, as {scale}: it cannot be anything else.",
+    "Leave range, levels, unit and `improve` as they are, or give the property another name.",
+    name=str,
+    scale=str,
+)
+UNKNOWN_STRATEGY = define(
+    "Q115",
+    "unknown strategy",
+    "There is no strategy `{name}`.",
+    "Did you mean {nearest}?",
+    "There are {known}.",
+    name=str,
+    nearest=tuple,
+    known=tuple,
+)
+ABOUT_NOTHING = define(
+    "Q116",
+    "declaration about nothing there is",
+    "There is no {what} `{name}`.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    what=str,
+    name=str,
+    nearest=tuple,
+    remedy=str,
+)
+BAD_ATTRIBUTE = define(
+    "Q117",
+    "property of an attribute",
+    "{what}.",
+    "{remedy}",
+    what=str,
+    remedy=str,
+)
+OPTION_UNFIT = define(
+    "Q118",
+    "option that does not fit",
+    "`{option}` means nothing for `{name}`.",
+    "It goes with {fits}.",
+    option=str,
+    name=str,
+    fits=str,
+)
+BAD_SCALE = define(
+    "Q119",
+    "property without a scale",
+    "`{name}` {what}.",
+    "Give it `range: [lo, hi]`, the smaller number first, or `levels:`, at least two, in ascending order.",
+    name=str,
+    what=str,
+)
+EMPTY_NEED = define(
+    "Q201",
+    "empty need",
+    "`{id}` needs nothing: it is satisfied as soon as anybody publishes.",
+    "Say what is needed under `need:`, or take the expectation out.",
+    severity=Severity.WARNING,
+    id=str,
+)
+NOBODY_COVERS = define(
+    "Q202",
+    "need that no declared profile covers",
+    "No declared profile covers what `{id}` needs: {reasons}.",
+    "It stays unsatisfied unless a publisher that can do more comes while events flow.",
+    severity=Severity.WARNING,
+    id=str,
+    reasons=str,
+)

@@ -1,0 +1,130 @@
+"""Formulas: costs as expressions of ``x``, read from text, checked, and evaluated in double precision.
+
+Owns which part of the expression language they may use. What they are to be like over a range, finite, never negative,
+not falling towards better values, is :mod:`situ.quality.check_cost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from situ.catalogue import BAD_COST
+from situ.errors import Location, Problem, SituError
+from situ.expr.check import check
+from situ.expr.emit_python import compile_value
+from situ.expr.limits import Limits
+from situ.expr.print import print_expression
+from situ.expr.runtime import FAILURES
+from situ.expr.scope import Definition, Scope, Variable
+from situ.expr.substitute import substitute
+from situ.expr.syntax import Locate
+from situ.expr.tree import Apply, Case, Coerce, Compare, Literal, Node, Read, walk
+from situ.quality.cost import UNAFFORDABLE, Cost
+from situ.types.model import DOUBLE
+
+MOST_NODES = 64
+LARGEST_POWER = 9
+_LIMITS = Limits(nodes=MOST_NODES, depth=MOST_NODES, literals=MOST_NODES, characters=1000)
+_FUNCTIONS = frozenset("+ - * / negate power least greatest abs sqrt ln exp floor ceil".split())
+_NODES = (Apply, Case, Coerce, Compare, Literal, Read)
+_HINT = (
+    "Costs are made of numbers, `x`, `+ - * /`, `power(x, 2)`, `min`, `max`, `abs`, `sqrt`, `ln`, `exp`, `floor`, "
+    "`ceil` and `CASE WHEN … THEN … ELSE … END`."
+)
+_X = Variable(type=DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """An expression, at ``value * factor + offset``: what routers do to values is kept apart, so it does not grow."""
+
+    node: Node
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return ()
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        if (self.factor, self.offset) == (1.0, 0.0):
+            return print_expression(self.node, "")
+        moved = check(f"x * ({self.factor!r}) + ({self.offset!r})", _scope()).tree()
+        return print_expression(substitute(self.node, {"x": moved}, _scope()), "")
+
+    def at(self, value: float) -> float:
+        found = self.value(value)
+        return UNAFFORDABLE if found is None else min(max(found, 0.0), UNAFFORDABLE)
+
+    def value(self, value: float) -> float | None:
+        """What the expression says, whatever that is; None if it fails or says nothing."""
+        try:
+            found: float | None = _compiled(self.node)(value * self.factor + self.offset)
+        except FAILURES:
+            return None
+        return found
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        return Formula(self.node, self.factor * factor, self.factor * offset + self.offset)
+
+
+def read_formula(text: str, place: Location | None = None, locate: Locate | None = None) -> Formula:
+    """Read an expression of ``x``; :class:`SituError` with Q106 for each thing that is wrong with it."""
+    checked = check(text, _scope(), locate=locate, expected=DOUBLE)
+    errors = [each for each in checked.problems if each.is_error]
+    if errors or checked.node is None:
+        raise SituError(*(_refused(each, place) for each in errors))
+    if unfit := tuple(_unfit(checked.node)):
+        raise SituError(*(BAD_COST(place, what=what, remedy=_HINT) for what in unfit))
+    return Formula(checked.node)
+
+
+def _refused(problem: Problem, place: Location | None) -> Problem:
+    return BAD_COST(problem.location or place, what=_sentence(problem.message), remedy=_HINT)
+
+
+def _sentence(message: str) -> str:
+    return message.removesuffix(".")
+
+
+def _unfit(node: Node) -> Iterator[str]:
+    """What is in the language, and not in costs."""
+    for part in walk(node):
+        name = part.overload.name if isinstance(part, Apply) else ""
+        if not isinstance(part, _NODES) or (name and name not in _FUNCTIONS):
+            yield f"It uses `{print_expression(part, '')}`, which costs are not made of"
+        elif name == "power" and isinstance(part, Apply) and not _small(part.args[1]):
+            yield f"`{print_expression(part, '')}` is no power from 0 to {LARGEST_POWER} that is a whole number"
+        elif isinstance(part, Literal) and part.value is None:
+            yield "It has no value somewhere: `NULL`, or a `CASE` without `ELSE`"
+
+
+def _small(node: Node) -> bool:
+    return isinstance(node, Literal) and node.value in range(LARGEST_POWER + 1)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(node: Node) -> Callable[[float], Any]:
+    return compile_value(node, ["x"]).call
+
+
+@cache
+def _scope() -> Scope:
+    """The language says ``least`` and ``greatest``; of costs people say ``min`` and ``max``."""
+    return Scope(
+        variables={"x": _X},
+        functions={"min": _two("min", "least"), "max": _two("max", "greatest")},
+        with_units=False,
+        limits=_LIMITS,
+    )
+
+
+def _two(name: str, meaning: str) -> Definition:
+    parameters = (("a", _X), ("b", _X))
+    body = check(f"{meaning}(a, b)", Scope(variables=dict(parameters), with_units=False)).tree()
+    return Definition(name=name, parameters=parameters, result=_X, body=body)
