@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from situ.overlay.effects import (
     Input,
     Link,
     Look,
+    Negotiate,
+    Presence,
     Received,
     Record,
     Refused,
@@ -41,6 +44,10 @@ from situ.overlay.messages import (
     Ack,
     AdAck,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
@@ -50,6 +57,7 @@ from situ.overlay.messages import (
     DefineContext,
     Describe,
     Disconnect,
+    Expect,
     FromClient,
     FullList,
     FullListAck,
@@ -57,10 +65,13 @@ from situ.overlay.messages import (
     Heartbeat,
     History,
     Loss,
+    MoveExpectation,
     Nack,
     Offered,
+    Provide,
     Publish,
     PublishAck,
+    RevokeProfile,
     Said,
     ScopeAck,
     SubAck,
@@ -278,6 +289,7 @@ def test_full_list_of_what_stands_changes_nothing_and_says_what_there_is() -> No
     wanted = Wanted(types=("Level",), filter="level > 5", durable=True, context="root")
     assert effects == (
         Answer(ticket=10_002, message=FullListAck(version=2, ads={"flow": "Flow"}, subs={"board": wanted})),
+        Presence(client="pump", here=True),
         Send(client="pump", message=AdAck(ad="flow", state="accepted", version=2)),
     )
     # Whoever waits for the word that it is installed gets it from this router, too.
@@ -885,3 +897,64 @@ def test_a_change_of_scopes_that_is_asked_for_again_is_made_once(machine: Machin
     assert answered(machine.say(replace(asked, req=5))).code == "V015"  # type: ignore[attr-defined]
     machine.connect(session=SESSION + 1, incarnation=51)
     assert isinstance(the(Rescope, machine.say(replace(asked, req=5), session=SESSION + 1)), Rescope)
+
+
+# ── quality ──
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Expect(req=1, expectation="M1", sub="board", body={"need": {}}),
+        ChangeExpectation(req=1, expectation="M1", body={"utility": 2}),
+        MoveExpectation(req=1, expectation="M1", call="revoke"),
+        Provide(req=1, type="Flow", body={}),
+        ChangeProfile(req=1, type="Flow", body={"mode": "eco"}),
+        RevokeProfile(req=1, type="Flow"),
+        AnswerAdvice(req=1, advice="a1", verdict="accepted"),
+        AskQuality(req=1),
+    ],
+)
+def test_what_is_said_of_quality_is_passed_on(machine: Machine, message: Any) -> None:
+    (effect,) = machine.say(message)
+    assert effect == Negotiate(ticket=10_003, client="pump", message=message)
+
+
+def test_who_is_not_connected_negotiates_nothing() -> None:
+    answer = answered(Machine().say(Provide(req=4, type="Flow", body={})))
+    assert isinstance(answer, Nack)
+    assert (answer.of, answer.req, answer.code, answer.retry) == ("Provide", 4, "R001", True)
+
+
+def presences(effects: tuple[Effect, ...]) -> list[bool]:
+    return [each.here for each in effects if isinstance(each, Presence)]
+
+
+def test_a_client_is_here_when_it_has_told_everything_and_until_it_leaves() -> None:
+    machine = Machine()
+    assert presences(machine.say(Connect(incarnation=50))) == [False]  # whoever had the name before
+    assert presences(machine.say(FullList())) == [True]
+    assert presences(machine.say(Disconnect())) == [False]
+
+
+def test_the_same_process_that_connects_again_was_never_gone(machine: Machine) -> None:
+    assert presences(machine.say(Connect(incarnation=50))) == []
+    assert presences(machine.say(FullList())) == [True]
+
+
+def test_another_process_under_the_name_ends_what_the_one_before_agreed_on(machine: Machine) -> None:
+    assert presences(machine.say(Connect(incarnation=51), session=SESSION + 1)) == [False]
+
+
+def test_a_silent_client_is_gone(machine: Machine) -> None:
+    machine.now = 31.0
+    assert presences(machine.do(Timer(name="grace"))) == [False]
+
+
+def test_who_was_here_before_the_router_started_is_gone_if_it_does_not_come_back() -> None:
+    machine = Machine()
+    machine.do(Start(sessions={"pump": SESSION, "valve": 3}))
+    assert presences(machine.say(Connect(incarnation=50))) == []
+    machine.say(FullList())
+    effects = machine.do(Timer(name="grace"))
+    assert [each for each in effects if isinstance(each, Presence)] == [Presence(client="valve", here=False)]

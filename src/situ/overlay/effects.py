@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from situ.event.message import EventKey
-from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Said, Terms
+from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Negotiated, Said, Terms
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.visibility.operations import Operation
 
@@ -252,6 +252,23 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiate:
+    """Hand what a client says about quality to whoever negotiates, who answers it."""
+
+    ticket: int
+    client: str
+    message: Negotiated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """Tell whoever negotiates that a client is here, with all it declared, or gone for good."""
+
+    client: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetTimer:
     name: str
     after: float
@@ -266,4 +283,18 @@ class Report:
     text: str
 
 
-Effect = Answer | Send | Store | Declare | Withdraw | Define | Rescope | Record | Look | SetTimer | Report
+Effect = (
+    Answer
+    | Send
+    | Store
+    | Declare
+    | Withdraw
+    | Define
+    | Rescope
+    | Record
+    | Look
+    | Negotiate
+    | Presence
+    | SetTimer
+    | Report
+)

@@ -57,6 +57,8 @@ from situ.overlay.effects import (
     Input,
     Link,
     Look,
+    Negotiate,
+    Presence,
     Received,
     Record,
     Refused,
@@ -73,6 +75,10 @@ from situ.overlay.effects import (
 from situ.overlay.messages import (
     Ack,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
@@ -80,14 +86,19 @@ from situ.overlay.messages import (
     DefineContext,
     Describe,
     Disconnect,
+    Expect,
     Explain,
     FullList,
     FullListRequest,
     Heartbeat,
     History,
     Loss,
+    MoveExpectation,
+    Negotiated,
     Offered,
+    Provide,
     Publish,
+    RevokeProfile,
     Subscribe,
     Terms,
     Unadvertise,
@@ -138,6 +149,7 @@ def _timer(state: State, given: Timer, now: float) -> Effects:
     # Who was here before the router started has had as long to come back.
     for client in list(state.sessions):
         yield Record(client=client, session=None)
+        yield Presence(client=client, here=False)
     state.sessions.clear()
     for client in [client for client in {**state.owned, **state.lost} if client not in state.children]:
         yield from withdraw_passing(state, client)
@@ -200,7 +212,10 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
         yield from abandon(state, given.client, former)
         if former.session < given.session:
             yield Send(client=given.client, message=Closed(session=given.session))
-    state.sessions.pop(given.client, None)
+    before = state.sessions.pop(given.client, None) if former is None else former.session
+    if before != given.session:
+        # Another process under the same name: what the one before agreed on ends with it.
+        yield Presence(client=given.client, here=False)
     state.children[given.client] = Child(given.session, message.incarnation, now)
     if former is None or former.session != given.session:
         yield Record(client=given.client, session=given.session)
@@ -239,6 +254,7 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
     for what in gone:
         disown(state, what)
     yield Answer(ticket=given.ticket, message=known_of(state, client))
+    yield Presence(client=client, here=True)
     if gone:
         yield Withdraw(ticket=None, what=gone)
     for what in listed:
@@ -321,12 +337,17 @@ def _history(state: State, child: Child, given: Received, message: History) -> E
     yield Look(ticket=given.ticket, message=message, wanted=wanted)
 
 
+def _negotiate(state: State, child: Child, given: Received, message: Negotiated) -> Effects:
+    yield Negotiate(ticket=given.ticket, client=given.client, message=message)
+
+
 def _leave(state: State, client: str) -> Effects:
     """A client is gone: what it declared for as long as it is there goes with it, what is durable stays."""
     child = state.children.pop(client)
     state.outcomes.pop(client, None)
     yield from abandon(state, client, child)
     yield Record(client=client, session=None)
+    yield Presence(client=client, here=False)
     yield from withdraw_passing(state, client)
 
 
@@ -356,6 +377,14 @@ _MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
     UseContext: _use_context,
     DefineContext: _define_context,
     ChangeScopes: change_scopes,
+    Expect: _negotiate,
+    ChangeExpectation: _negotiate,
+    MoveExpectation: _negotiate,
+    Provide: _negotiate,
+    ChangeProfile: _negotiate,
+    RevokeProfile: _negotiate,
+    AnswerAdvice: _negotiate,
+    AskQuality: _negotiate,
     Publish: publish,
     Loss: lose,
     Describe: _describe,
