@@ -8,7 +8,6 @@ which are published as events of the policies; then progress is written down, an
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from itertools import groupby
 from pathlib import Path
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,7 +22,6 @@ from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names, shard_of
 from situ.bus.packing import pack_late
-from situ.catalogue import ENGINE_FAILED
 from situ.deployment.detecting import Detecting
 from situ.deployment.filling import Begun, begin_with
 from situ.deployment.former_terms import in_terms_of_now
@@ -33,7 +30,7 @@ from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.tally import Tally
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_row, stamped_line
+from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -46,7 +43,6 @@ from situ.event.message import (
     Message,
     message_id,
     position,
-    split_lines,
 )
 from situ.event.row import Row
 from situ.interpretation.model import ROOT
@@ -58,6 +54,7 @@ from situ.pipeline.kept import ProgressStore
 from situ.pipeline.looking_up import DETECT, known_instances
 from situ.pipeline.offsets import Offset, read_offset
 from situ.pipeline.plans import load_plan
+from situ.pipeline.query import Query
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
 from situ.settings import Settings
@@ -68,11 +65,6 @@ _audit = logging.getLogger("situ.audit")
 QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")
 """What a batch does, in this order."""
-_STOP_WITHIN = 30
-
-
-class _Stopped(Exception):
-    """Ends the query at a batch that has not done anything yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +113,12 @@ class SparkDetection:
         self._incarnation = self._first = 0
         self._store = ProgressStore(self._checkpoint)
         self._on_batch, self._on_step = on_batch, on_step
-        self._query: StreamingQuery | None = None
-        self._stopping, self._parked = threading.Event(), threading.Event()
+        self._query = Query(self._begin)
         session.dataSource.register(DetectSource)
 
     @property
     def is_active(self) -> bool:
-        return self._query is not None
+        return self._query.is_started
 
     def start(self, first: int) -> None:
         """Start the query behind this message of the root log, or go on where it was."""
@@ -138,6 +129,9 @@ class SparkDetection:
         self._buckets = self._settled("buckets", self._partitions)
         self._incarnation = self._settled("incarnation", time.time_ns() // 1000)
         self._first = self._settled("first", first)  # a first batch that was cut off begins there again
+        self._query.start()
+
+    def _begin(self) -> StreamingQuery:
         stream = (
             self._session.readStream.format(DetectSource.name())
             .option("address", self._address.to_json())
@@ -151,7 +145,7 @@ class SparkDetection:
             .option("events", str(self._events))
             .load()
         )
-        self._query = (
+        return (
             stream.writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(self._settings.spark.trigger.total_seconds() * 1000)} milliseconds")
@@ -172,35 +166,16 @@ class SparkDetection:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
-        if self._query is None:
-            return True
-        try:
-            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # fractions are fine
-        except PySparkException as error:
-            if not self._stopping.is_set():
-                reason = str(error).splitlines()[0][:500]
-                remedy = "It goes on from its last batch when it is started again; nothing was lost."
-                raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=remedy)) from error
-            return True
+        return self._query.wait(seconds)
 
     def stop(self) -> None:
         """Finish the batch under way, then end."""
-        self._stopping.set()
-        query = self._query
-        if query is None:
-            return
-        while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
-            time.sleep(0.01)
-        if not self._parked.is_set():
-            query.stop()
-        self.wait(_STOP_WITHIN)
+        self._query.stop()
 
     # ── a batch ──
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        if self._stopping.is_set():
-            self._parked.set()
-            raise _Stopped
+        self._query.begin_batch()
         began = time.monotonic()
         self._on_step("offset")
         end = read_offset(self._checkpoint, number)
@@ -256,6 +231,7 @@ class SparkDetection:
                 size=sum(each.size for each in found),
             )
         )
+        self._query.end_batch()
         self._on_step("done")
 
     def _former(self, start: Offset | None, end: Offset) -> Detecting | None:
@@ -341,7 +317,7 @@ class SparkDetection:
         for seq, places in groupby(sorted(positions), lambda each: each // PLACES):
             wanted = set(places)
             for stored in bus.read(log, seq, seq):
-                for place, line in enumerate(split_lines(in_terms_of_now(stored, plan.interpretation).body)):
+                for place, line in enumerate(stored_lines(in_terms_of_now(stored, plan.interpretation))):
                     if (pos := position(seq, place)) in wanted:
                         found[pos] = decode_line(line, pos=pos)
         return found

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names
-from situ.catalogue import ENGINE_FAILED
 from situ.errors import SituError
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore
@@ -33,6 +31,7 @@ from situ.pipeline.ends import Ends
 from situ.pipeline.offsets import Offset, last_batch, read_offset
 from situ.pipeline.planned_tables import check_tables
 from situ.pipeline.plans import current_version, load_plan
+from situ.pipeline.query import Query
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.remembering import Remembering
 from situ.pipeline.session import LOST
@@ -43,14 +42,9 @@ QUERY = "events"
 STEPS = ("offset", "publish", "carry", "count", "done")
 """What a batch does, in this order."""
 _PURGE_EVERY = 2.0
-_STOP_WITHIN = 30
-_FIRST_LOOK, _WARM_UP = 60.0, 60.0
+_WARM_UP = 60.0
 _WARMING = "warm-up"
 _GLANCE = 0.001
-
-
-class _Stopped(Exception):
-    """Ends the query at a batch that has not done anything yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +90,7 @@ class SparkEngine:
         self._fused = fused
         self._on_batch = on_batch
         self._on_step = on_step
-        self._query: StreamingQuery | None = None
-        self._stopping = threading.Event()
-        self._parked = threading.Event()
+        self._query = Query(self._begin)
         self._purged = 0.0
         self._detection = SparkDetection(
             session,
@@ -118,7 +110,7 @@ class SparkEngine:
 
     def start(self) -> None:
         """Start the query, or go on where it was; N101 if that cannot be read."""
-        settings, bus, names = self._settings, shared_bus(self._address), Names(self._address.zone)
+        bus, names = shared_bus(self._address), Names(self._address.zone)
         check_checkpoint(self._checkpoint)
         adopt_log(bus, names, self._checkpoint)
         recall(bus, names, self._checkpoint)
@@ -129,6 +121,12 @@ class SparkEngine:
             self._ends.add(last)  # no batch was given up in its middle
         if version and not load_plan(self._address, version).detecting.is_empty:
             self._detection.start(last)
+        self._query.start()
+        self._warm_up()  # the query gets ready meanwhile
+        self._query.await_first_look()
+
+    def _begin(self) -> StreamingQuery:
+        settings = self._settings
         stream = (
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
@@ -140,15 +138,13 @@ class SparkEngine:
             .option("maxEvents", str(settings.spark.max_events))
             .load()
         )
-        self._query = (
+        return (
             stream.writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(settings.spark.trigger.total_seconds() * 1000)} milliseconds")
             .foreachBatch(self._batch)
             .start()
         )
-        self._warm_up()  # the query gets ready meanwhile
-        self._await_first_look()
 
     def _warm_up(self) -> None:
         """Have the workers, with the plan in force, before the first event waits for them; but not for ever."""
@@ -173,48 +169,19 @@ class SparkEngine:
         with suppress(*LOST, SituError):  # whatever keeps workers from loading is told by the first batch
             tasks.mapInArrow(load, tasks.schema).collect()
 
-    def _await_first_look(self) -> None:
-        """Until the query has looked for events once; or has begun to work, or ended."""
-        query, deadline = self._query, time.monotonic() + _FIRST_LOOK
-        while query is not None and query.isActive and time.monotonic() < deadline:
-            if query.status["isTriggerActive"] is False and query.status["message"].startswith("Waiting"):
-                return
-            if query.lastProgress is not None:
-                return
-            time.sleep(0.05)
-
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
-        if self._query is None:
+        """Wait until a query ends; True if it did. :class:`SituError` if it failed."""
+        if self._query.is_started and self._detection.is_active and self._detection.wait(_GLANCE):
             return True
-        if self._detection.is_active and self._detection.wait(_GLANCE):
-            return True
-        try:
-            # Spark takes fractions of a second, whatever its annotation says.
-            ended = bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]
-        except PySparkException as error:
-            ended = True
-            if not self._stopping.is_set():
-                raise SituError(ENGINE_FAILED(engine="spark", reason=_reason(error), remedy=_REMEDY)) from error
-        return ended
+        return self._query.wait(seconds)
 
     def stop(self) -> None:
-        """Finish the batch under way, then end. The next one, should it begin, is given up before it does anything."""
-        self._stopping.set()
+        """Finish the batches under way, then end."""
+        self._query.stop()
         self._detection.stop()
-        query = self._query
-        if query is None:
-            return
-        while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
-            time.sleep(0.01)
-        if not self._parked.is_set():
-            query.stop()
-        self.wait(_STOP_WITHIN)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        if self._stopping.is_set():
-            self._parked.set()
-            raise _Stopped
+        self._query.begin_batch()
         began = time.monotonic()
         self._on_step("offset")
         offset = read_offset(self._checkpoint, number)
@@ -231,6 +198,7 @@ class SparkEngine:
         self.totals.add(counts)
         self.version, self.seq = offset.version, offset.seq
         self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
+        self._query.end_batch()
         self._on_step("done")
 
     def _start_detection(self, start: Offset, offset: Offset) -> None:
@@ -254,12 +222,3 @@ class SparkEngine:
         if now - self._purged > _PURGE_EVERY and before:
             self._purged = now
             shared_bus(self._address).purge(Names(self._address.zone).in_stream, before + 1)
-
-
-_REMEDY = "It goes on from its last batch when it is started again; nothing was lost."
-
-
-def _reason(error: PySparkException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    codes = [line for line in lines if line.startswith("situ.errors.SituError")]
-    return (codes or lines or ["no reason given"])[0][:500]

@@ -1,0 +1,110 @@
+"""A streaming query of Spark: started, waited for, stopped between two batches.
+
+Spark gives a Python process ten seconds to start and ends the query if it takes longer, which says something of how
+busy the machine is and nothing of the query: it is started again, and goes on from its last batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from situ.catalogue import ENGINE_FAILED
+from situ.errors import SituError
+
+_log = logging.getLogger("situ.pipeline")
+_SLOW = "failed to connect back"
+_ATTEMPTS = 5
+"""In a row, with no batch finished between them."""
+_STOP_WITHIN = 30
+_FIRST_LOOK = 60.0
+_REMEDY = "It goes on from its last batch when it is started again; nothing was lost."
+
+
+class _Stopped(Exception):
+    """Ends the query at a batch that has not done anything yet."""
+
+
+class Query:
+    """One query; ``begin`` starts it, or lets it go on where it was."""
+
+    def __init__(self, begin: Callable[[], StreamingQuery]) -> None:
+        self._begin = begin
+        self._query: StreamingQuery | None = None
+        self._stopping, self._parked = threading.Event(), threading.Event()
+        self._attempts = 0
+
+    @property
+    def is_started(self) -> bool:
+        return self._query is not None
+
+    def start(self) -> None:
+        while True:
+            try:
+                self._query = self._begin()
+                return
+            except PySparkException as error:
+                self._forgive(error)
+
+    def begin_batch(self) -> None:
+        """What a batch calls first: if the query is to stop, that is here."""
+        if self._stopping.is_set():
+            self._parked.set()
+            raise _Stopped
+
+    def end_batch(self) -> None:
+        """What a batch calls last."""
+        self._attempts = 0
+
+    def await_first_look(self) -> None:
+        """Until the query has looked for events once; or has begun to work, or ended."""
+        query, deadline = self._query, time.monotonic() + _FIRST_LOOK
+        while query is not None and query.isActive and time.monotonic() < deadline:
+            if query.status["isTriggerActive"] is False and query.status["message"].startswith("Waiting"):
+                return
+            if query.lastProgress is not None:
+                return
+            time.sleep(0.05)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
+        while self._query is not None:
+            try:
+                # Spark takes fractions of a second, whatever its annotation says.
+                return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]
+            except PySparkException as error:
+                if self._stopping.is_set():
+                    return True
+                self._forgive(error)
+                self.start()
+        return True
+
+    def stop(self) -> None:
+        """Finish the batch under way, then end. The next one, should it begin, is given up before it does anything."""
+        self._stopping.set()
+        query = self._query
+        if query is None:
+            return
+        while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
+            time.sleep(0.01)
+        if not self._parked.is_set():
+            query.stop()
+        self.wait(_STOP_WITHIN)
+
+    def _forgive(self, error: PySparkException) -> None:
+        """Nothing if a process was merely slow, and not too often; else why the query failed."""
+        self._attempts += 1
+        if _SLOW not in str(error) or self._attempts >= _ATTEMPTS:
+            raise SituError(ENGINE_FAILED(engine="spark", reason=_reason(error), remedy=_REMEDY)) from error
+        _log.warning("a Python process of Spark took too long to start, the query is started again")
+
+
+def _reason(error: PySparkException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    codes = [line for line in lines if line.startswith("situ.errors.SituError")]
+    return (codes or lines or ["no reason given"])[0][:500]
