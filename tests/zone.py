@@ -17,7 +17,7 @@ from situ.bus.blocking import BlockingBus, close_shared
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
 from situ.deployment import Deployment
 from situ.deployment.plan import compile_plan
-from situ.event.lines import decode_line
+from situ.event.lines import decode_line, stored_lines
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -31,7 +31,6 @@ from situ.event.message import (
     Stored,
     join_lines,
     message_id,
-    split_lines,
 )
 from situ.event.row import Row
 from situ.project.check import check_folder
@@ -98,19 +97,19 @@ class Zone:
     def root(self) -> list[Row]:
         """The events of the root log."""
         return [
-            decode_line(line) for message in self.messages(self.names.root_stream) for line in split_lines(message.body)
+            decode_line(line) for message in self.messages(self.names.root_stream) for line in stored_lines(message)
         ]
 
     def delivered(self) -> dict[str, list[Row]]:
         """The events that wait for each delivery group."""
         found: dict[str, list[Row]] = defaultdict(list)
         for message in self.messages(self.names.out_stream):
-            found[self.names.group_of(message.subject)] += [decode_line(line) for line in split_lines(message.body)]
+            found[self.names.group_of(message.subject)] += [decode_line(line) for line in stored_lines(message)]
         return found
 
     def dead(self) -> list[dict[str, Any]]:
         """The data of the dead letters."""
-        lines = (line for message in self.messages(self.names.dead_stream) for line in split_lines(message.body))
+        lines = (line for message in self.messages(self.names.dead_stream) for line in stored_lines(message))
         return [json.loads(line)["data"] for line in lines]
 
     def messages(self, stream: str) -> list[Stored]:

@@ -19,8 +19,7 @@ import psutil
 from situ.bus.address import Address, resolve_address
 from situ.bus.blocking import BlockingBus
 from situ.bus.names import Names
-from situ.event.lines import decode_line
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.project.check import check_folder
 from tests.project_files import write
@@ -174,7 +173,7 @@ class Deployed:
 
     def _lines(self, stream: str) -> list[bytes]:
         with self.bus() as bus:
-            return [line for message in bus.read(stream, 1) for line in split_lines(message.body)]
+            return [line for message in bus.read(stream, 1) for line in stored_lines(message)]
 
 
 def environment() -> dict[str, str]:

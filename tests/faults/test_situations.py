@@ -20,8 +20,7 @@ import pytest
 from situ.cli.effective import bring_into_force
 from situ.cli.registered import registry_of
 from situ.event.instants import print_instant
-from situ.event.lines import decode_line
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.project.check import check_folder
 from situ.registry.written import policy_document
@@ -356,7 +355,7 @@ def test_what_is_absent_is_told_soon_though_nothing_more_comes(tmp_path: Path) -
 
             async def came() -> list[Row]:
                 messages = await zone.messages(zone.names.root_stream)
-                rows = [decode_line(line) for each in messages for line in split_lines(each.body)]
+                rows = [decode_line(line) for each in messages for line in stored_lines(each)]
                 return [row for row in rows if row.type.endswith(("Sighting", ".opened"))]
 
             while len(rows := await came()) < 2:

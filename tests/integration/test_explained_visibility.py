@@ -17,8 +17,8 @@ from situ.cli.explained_visibility import explain_visibility
 from situ.cli.show_explained_event import show_explained_event
 from situ.edge.asking_why import WhyVisible
 from situ.errors import SituError
-from situ.event.lines import decode_line
-from situ.event.message import position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import position
 from situ.event.row import Row
 from tests.admitted import admitting_server
 from tests.edge_zone import EdgeZone, edge_zone
@@ -44,7 +44,7 @@ async def plant(folder: Path) -> AsyncIterator[tuple[EdgeZone, list[Row]]]:
         rows = [
             decode_line(line, pos=position(message.seq, place))
             for message in log
-            for place, line in enumerate(split_lines(message.body))
+            for place, line in enumerate(stored_lines(message))
         ]
         yield zone, rows
 

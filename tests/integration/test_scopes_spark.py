@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from situ.bus.names import DEPLOYMENTS
 from situ.deployment import Deployment
 from situ.deployment.past_scopes import encode_scopes, scopes_name
+from situ.event.message import STAMP
 from situ.pipeline.replay import replay
 from situ.subscription.model import Subscription
 from situ.subscription.targets import group_of
@@ -74,7 +75,7 @@ def test_three_audiences_and_a_replay(spark: SparkSession, tmp_path: Path) -> No
                 assert [int(row.id) for row in found[group_of(each)]] == expected[name], name
             assert group_of(NOBODY) not in found
             assert {(row.tags, row.epoch) for row in at.root()} == {(1, 1)}
-            assert all(b"situtags" in message.body for message in at.messages(at.names.out_stream)), "until then"
+            assert all(message.headers[STAMP] == "1.1.0" for message in at.messages(at.names.out_stream)), "until then"
             put_in_force(at, replace(declared, numbers=at.deployment.numbers), 2, scopes(80))
             at.send("press-1", [reading(number, number % 100) for number in range(200, 300)])
             wait_for(drained(engine, at))

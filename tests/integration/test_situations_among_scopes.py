@@ -17,8 +17,7 @@ import pytest
 from situ.edge.detect import EdgeDetection
 from situ.edge.event import Event
 from situ.edge.node import Node
-from situ.event.lines import decode_line
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.host.replaying_policies import replay_policies
 from situ.project.check import check_folder
@@ -77,9 +76,7 @@ async def see(reader: Node, who: str, x: float, **about: Any) -> None:
 
 
 async def logged(zone: EdgeZone) -> list[Row]:
-    return [
-        decode_line(line) for each in await zone.messages(zone.names.root_stream) for line in split_lines(each.body)
-    ]
+    return [decode_line(line) for each in await zone.messages(zone.names.root_stream) for line in stored_lines(each)]
 
 
 def longer(text: str) -> str:
@@ -136,9 +133,7 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(
             await eventually(lambda: counts.late.get("presence"))
             assert "everywhere" not in counts.late, "it does not see it"
             late = [
-                decode_line(line)
-                for each in await zone.messages(zone.names.late_stream)
-                for line in split_lines(each.body)
+                decode_line(line) for each in await zone.messages(zone.names.late_stream) for line in stored_lines(each)
             ]
             (row,) = [each for each in late if each.type == "Sighting"]
             assert (row.epoch, row.bits, row.tags > 0) == (1, 0, True), "who may see it can be decided later"

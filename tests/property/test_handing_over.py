@@ -50,7 +50,7 @@ def queued(plan: Plan, count: int, dice: random.Random) -> tuple[list[Message], 
 
 
 def ids(body: bytes) -> list[str]:
-    rows, _ = read_lines(body)
+    rows, _ = read_lines(Message(subject="", body=body))
     assert b'"situtags"' not in body, "no client gets to see a stamp"
     assert json.loads(body) is not None
     return [row.id for row in rows]
@@ -85,7 +85,7 @@ async def hand_over(seed: int) -> tuple[int, int]:
                         Stored(seq=1, subject=message.subject, body=message.body, headers=message.headers, at=0),
                     )
                     assert body is not None
-                    rows, _ = read_lines(message.body)
+                    rows, _ = read_lines(message)
                     wanted = [
                         row.id
                         for row in rows

@@ -29,8 +29,7 @@ from benchmarks.spark_running import slope
 from situ.bus.address import resolve_address
 from situ.bus.blocking import BlockingBus
 from situ.bus.names import Names
-from situ.event.lines import decode_line
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.host.memory import kind_of
 from situ.project.check import check_folder
@@ -308,7 +307,7 @@ def _told(folder: Path) -> tuple[list[Row], dict[str, float], int, int]:
             for type in ("situ.situation.opened", "situ.situation.continued", "situ.situation.closed")
         ]
         messages = bus.read(names.root_stream, state.first, state.last, subjects=[*wanted, names.root("*")])
-        rows = [(decode_line(line), message.at / 1e6) for message in messages for line in split_lines(message.body)]
+        rows = [(decode_line(line), message.at / 1e6) for message in messages for line in stored_lines(message)]
         dead, late = bus.state(names.dead_stream).messages, bus.state(names.late_stream).messages
     told = {row.id: row for row, _ in rows if row.type.startswith("situ.situation.")}
     return list(told.values()), {row.id: at for row, at in rows if row.id in told}, dead, late

@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from situ.bus.names import Names
+from situ.bus.packing import pack_group, pack_root
 from situ.deployment import Deployment
 from situ.deployment.holding import Holding, Tag
 from situ.deployment.letters import letter
 from situ.deployment.numbering import NO_NUMBERING, Numbering
 from situ.deployment.parts import Part, read_parts, write_parts
 from situ.deployment.plan import Plan, compile_plan
-from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
-from situ.event.message import join_lines
+from situ.event.lines import (
+    bare_line,
+    decode_line,
+    encode_row,
+    encode_rows,
+    handed_line,
+    stamped_line,
+    stamped_lines,
+    stored_lines,
+)
+from situ.event.message import STAMP, join_lines
 from situ.event.row import Bad, Origin, Row
 from situ.project.check import check_folder
 from situ.registry.snapshots import decode_deployment, encode_deployment
@@ -329,6 +341,31 @@ def test_a_line_says_what_it_is_stamped_with_behind_everything_else() -> None:
     assert line.endswith(b'"situpos":"1","situtags":3,"situepoch":41,"situbits":"1f"}')
     assert decode_line(line) == row
     assert bare_line(decode_line(line), line) == encode_row(row)
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({}, "3.41.1f"),
+        ({"bits": 0}, ""),
+        ({"tags": 4}, ""),
+        ({"epoch": 42}, ""),
+        ({"tags": 0, "epoch": 0, "bits": 0}, ""),
+        ({"parts": "1.1.0"}, ""),
+    ],
+)
+def test_a_message_says_the_stamp_that_all_of_its_events_have(others: dict[str, Any], said: str) -> None:
+    stamp: dict[str, Any] = {"tags": 3, "epoch": 41, "bits": 0x1F}
+    rows = [replace_row(alarm(1), **stamp), replace_row(alarm(2), **{**stamp, **others})]
+    for together in (rows, rows[::-1]):
+        lines = [encode_row(row) for row in together]
+        message = pack_root(Names("main"), "r1", together, lines)
+        assert message.headers.get(STAMP, "") == said
+        assert (b'"situtags"' in message.body) is not bool(said)
+        assert [decode_line(line) for line in stored_lines(message)] == together
+        waiting = pack_group(Names("main"), "g", together, lines, "5 -")
+        assert waiting.headers.get(STAMP, "") == said
+        assert [handed_line(line) for line in stored_lines(waiting)] == lines, "also what has no stamp"
 
 
 @pytest.mark.parametrize("epoch", [0, 7])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from situ.bus.names import MIXED, Names
+from situ.event.lines import common_stamp, stamped_lines, waiting_line
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -19,6 +20,7 @@ from situ.event.message import (
     KEY,
     POLICIES,
     RECEIVED,
+    STAMP,
     EventKey,
     Message,
     join_lines,
@@ -32,11 +34,13 @@ def pack_root(
 ) -> Message:
     """The message of the root log that holds these events of one client; ``id`` if it is to keep that of another.
 
-    ``generation`` counts the roots that there were with the one in whose terms the events are.
+    Lines come without stamps: those are put where they belong here. ``generation`` counts the roots that there were
+    with the one in whose terms the events are.
     """
     first = rows[0]
     types = {row.type for row in rows}
     key = EventKey(first.client, first.incarnation, first.seq)
+    stamp = common_stamp(rows)
     return Message(
         subject=names.root(router, types.pop() if len(types) == 1 else MIXED),
         headers={
@@ -47,8 +51,9 @@ def pack_root(
             RECEIVED: str(first.recv),
             ID: id or message_id(key, len(rows)),
             **({GENERATION: str(generation)} if generation > 1 else {}),
+            **({STAMP: stamp} if stamp else {}),
         },
-        body=join_lines(lines),
+        body=join_lines(lines if stamp else stamped_lines(rows, lines)),
     )
 
 
@@ -66,15 +71,19 @@ def pack_late(names: Names, row: Row, line: bytes, policies: Sequence[str]) -> M
     return Message(subject=names.late(row.type), headers=headers, body=join_lines([line]))
 
 
-def pack_group(names: Names, group: str, first: Row, lines: Sequence[bytes], decided: str = "") -> Message:
+def pack_group(names: Names, group: str, rows: Sequence[Row], lines: Sequence[bytes], decided: str = "") -> Message:
     """Events of one delivery group in the order of the log; what has no position in it is known by its key.
 
-    Among scopes, ``decided`` says by what it was decided that the group may see them, and the lines have stamps.
+    Among scopes, ``decided`` says by what it was decided that the group may see them, and they wait with their stamps.
     """
-    count = len(lines)
+    first, count = rows[0], len(lines)
     headers = {COUNT: str(count), ID: f"{group}+{first.pos or first.key}+{count}"}
     if decided:
         headers[DECIDED] = decided
+        if stamp := common_stamp(rows):
+            headers[STAMP] = stamp
+        else:
+            lines = [waiting_line(row, line) for row, line in zip(rows, lines, strict=True)]
     return Message(subject=names.out(group), headers=headers, body=join_lines(lines))
 
 

@@ -20,8 +20,8 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.interpreting import Interpretation
 from situ.errors import SituError, nearest
 from situ.event.instants import instant_at
-from situ.event.lines import decode_line
-from situ.event.message import PLACES, Stored, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import PLACES, Stored
 from situ.event.row import Row
 from situ.host.replaying import span
 from situ.situation.enrichment.observe import kept, observe
@@ -144,7 +144,7 @@ async def _told(bus: Bus, id: str) -> tuple[Stored, Mapping[str, Any]]:
         async for message in messages:
             if id.encode() not in message.body:
                 continue
-            for line in split_lines(message.body):
+            for line in stored_lines(message):
                 row = decode_line(line)
                 if row.type.startswith(SITUATION) and _is_of(told := msgspec.json.decode(row.data), id):
                     return message, told
@@ -171,7 +171,7 @@ async def _said(bus: Bus, deployment: Deployment, policy: Policy, first: int, la
     found: list[Observation] = []
     async with aclosing(bus.read(Names(bus.zone).root_stream, first, last)) as messages:
         async for message in messages:
-            lines = split_lines(in_terms_of_now(message, interpretation).body)
+            lines = stored_lines(in_terms_of_now(message, interpretation))
             events = (_event(decode_line(line), data) for line in lines)
             found += observe((each for each in events if each is not None), pushes, deployment.types)
     return list({(each.push, each.cause, each.identity): each for each in found}.values())

@@ -11,8 +11,7 @@ import msgspec
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
-from situ.event.lines import decode_line
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
 from situ.types.reserved import CLOSED, CONTINUED, OPENED
 
 _TYPES = frozenset(each.name for each in (OPENED, CONTINUED, CLOSED))
@@ -54,7 +53,7 @@ async def situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> 
     found: dict[str, Told] = {}
     async with aclosing(bus.read(names.root_stream, 1, subjects=subjects)) as messages:
         async for message in messages:
-            _take(found, split_lines(message.body))
+            _take(found, stored_lines(message))
     wanted = (each for each in found.values() if not policy or each.policy == policy)
     return sorted((each for each in wanted if not (only_open and each.end)), key=lambda each: (each.start, each.id))
 

@@ -18,8 +18,8 @@ from situ.deployment.hiding import NOTHING_HIDDEN
 from situ.deployment.log_time import Portions, came
 from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
-from situ.event.lines import decode_line
-from situ.event.message import CLIENT, Stored, position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import CLIENT, Stored, position
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.kernel.reporting import Detected, detections_of
 from situ.situation.kernel.state import State
@@ -95,7 +95,7 @@ class Filling:
         """The next messages, in the terms of now."""
         for message in messages:
             if message.headers.get(CLIENT) in self._detecting.watches:
-                self._told.update(decode_line(line).id for line in split_lines(message.body))
+                self._told.update(decode_line(line).id for line in stored_lines(message))
             if (clock := self._portions.due(message)) is not None:
                 self._step(clock)
             self._portions.add(message)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from situ.deployment.interpreting import Interpretation
-from situ.event.lines import decode_line, encode_row, stamped_line
-from situ.event.message import GENERATION, Stored, join_lines, split_lines
+from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
+from situ.event.message import GENERATION, STAMP, Stored, join_lines
 from situ.event.row import Row
 from situ.interpretation.model import ROOT
 
@@ -24,8 +24,9 @@ def in_terms_of_now(stored: Stored, interpretation: Interpretation) -> Stored:
     former = interpretation.contexts.get(f"{ROOT}.v{generation}")
     if former is None:
         return stored
-    lines = [_brought(line, former.name, interpretation) for line in split_lines(stored.body)]
-    return replace(stored, body=join_lines(lines))
+    lines = [_brought(line, former.name, interpretation) for line in stored_lines(stored)]
+    headers = {name: value for name, value in stored.headers.items() if name != STAMP}
+    return replace(stored, body=join_lines(lines), headers=headers)
 
 
 def _brought(line: bytes, former: str, interpretation: Interpretation) -> bytes:

@@ -17,8 +17,8 @@ from situ.deployment.detecting import Detecting, heard_as
 from situ.deployment.hiding import Hidden
 from situ.deployment.seeing import Seeing
 from situ.event.instants import microseconds, read_instant
-from situ.event.lines import decode_line
-from situ.event.message import Stored, position, split_lines
+from situ.event.lines import decode_line, read_stamp, stored_lines
+from situ.event.message import STAMP, Stored, position, split_lines
 from situ.event.row import Row
 from situ.situation.meaning.watermark import Seen
 from situ.subscription.sight import Look
@@ -89,7 +89,8 @@ class Reading:
         return self._shown([event for message in messages for event in self._events(message)])
 
     def _events(self, message: Stored) -> Iterator[_Event]:
-        for place, line in enumerate(split_lines(message.body)):
+        common = self._common(message)
+        for place, line in enumerate(split_lines(message.body) if common is not None else stored_lines(message)):
             try:
                 read = _decode(line)
             except msgspec.DecodeError:
@@ -97,12 +98,21 @@ class Reading:
             if read.type not in self._listened:
                 continue
             pos = position(message.seq, place)
-            if read.situepoch == self._seeing.epoch:
-                bits = int(read.situbits, 16) if read.situbits else 0
-                look: Look = (read.situtags, read.situepoch, bits, bits, read.situparts)
-            else:
-                look = self._seeing.look(decode_line(line, pos=pos))
+            look = common or self._look(read, line, pos)
             yield _Event(pos, read.type, _instant(read.time), _instant(read.siturecv or read.time), look)
+
+    def _common(self, message: Stored) -> Look | None:
+        """What all events of a message look like, if it says so and that is enough to decide."""
+        if not (said := message.headers.get(STAMP)):
+            return None
+        tags, epoch, bits = read_stamp(said)
+        return (tags, epoch, bits, bits, "") if epoch == self._seeing.epoch else None
+
+    def _look(self, read: _Line, line: bytes, pos: int) -> Look:
+        if read.situepoch != self._seeing.epoch:
+            return self._seeing.look(decode_line(line, pos=pos))
+        bits = int(read.situbits, 16) if read.situbits else 0
+        return read.situtags, read.situepoch, bits, bits, read.situparts
 
     def _shown(self, events: list[_Event]) -> Shown:
         hidden: dict[TagSet, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}

@@ -8,19 +8,20 @@ from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
-from situ.event.lines import waiting_line
 from situ.event.message import Message
 from situ.event.row import Row
 
 
 def durable(rows: Sequence[Row], worded: Worded, plan: Plan) -> list[Message]:
     """Messages to be stored, once however often they are made."""
-    groups: dict[str, tuple[int, list[bytes]]] = {}
+    groups: dict[str, tuple[list[Row], list[bytes]]] = {}
     decided = "" if plan.seeing is None else plan.decided({row.epoch for row in rows})
     for index, group, line in worded.durable:
-        groups.setdefault(group, (index, []))[1].append(waiting_line(rows[index], line) if decided else line)
+        own, lines = groups.get(group) or groups.setdefault(group, ([], []))
+        own.append(rows[index])
+        lines.append(line)
     names = Names(plan.zone)
-    return [pack_group(names, group, rows[first], lines, decided) for group, (first, lines) in groups.items()]
+    return [pack_group(names, group, own, lines, decided) for group, (own, lines) in groups.items()]
 
 
 def live(worded: Worded, plan: Plan) -> list[Message]:

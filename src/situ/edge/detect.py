@@ -32,8 +32,8 @@ from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
 from situ.edge.remembered import Done, Record, Remembered
 from situ.errors import SituError
-from situ.event.lines import decode_line, encode_row, stamped_line
-from situ.event.message import PLACES, position, split_lines
+from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
+from situ.event.message import PLACES, position
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_deployment
 from situ.situation.enrichment.known import Knowledge
@@ -188,7 +188,7 @@ class EdgeDetection:
         first = max(record.reached + 1 - _RECENT // 2, 1)
         async for stored in self._bus.read(Names(plan.zone).root_stream, first, last):
             if stored.seq > record.reached or stored.seq not in record.recent:
-                lines = split_lines(in_terms_of_now(stored, plan.interpretation).body)
+                lines = stored_lines(in_terms_of_now(stored, plan.interpretation))
                 rows = [decode_line(line, pos=position(stored.seq, place)) for place, line in enumerate(lines)]
                 found[stored.seq] = _Taken(stored.seq, rows, plan)
         return found
@@ -420,7 +420,7 @@ class EdgeDetection:
         for seq, places in groupby(missing, lambda each: each // PLACES):
             wanted = set(places)
             async for stored in self._bus.read(stream, seq, seq):
-                lines = split_lines(in_terms_of_now(stored, self._plan.interpretation).body)
+                lines = stored_lines(in_terms_of_now(stored, self._plan.interpretation))
                 found |= {
                     pos: decode_line(line, pos=pos)
                     for place, line in enumerate(lines)

@@ -120,7 +120,7 @@ class Dispatcher:
         for each in bad:
             message = pack_dead(Names(plan.zone), each, letter(each, each.recv, plan))
             stores.append(await self._bus.store(message))
-            rows, lines = read_lines(message.body)
+            rows, lines = read_lines(message)
             worded = word(rows, lines, route(rows, plan, queued=True), plan)
             stores += [await self._bus.store(copy) for copy in deliver.durable(rows, worded, plan)]
             for sent in deliver.live(worded, plan) if live else ():
@@ -167,7 +167,7 @@ class Dispatcher:
             _log.warning("%s has lost messages %d to %d before they were routed", stream, reached + 1, state.first - 1)
         count = 0
         async for stored in self._bus.read(stream, reached + 1, state.last):
-            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
+            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation))
             await learn_epochs(self._bus, plan, rows)
             if log == ROOT:
                 self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)

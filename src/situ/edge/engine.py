@@ -30,7 +30,7 @@ from situ.edge.looking_up import EdgeTables
 from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
-from situ.event.lines import encode_rows, stamped_lines
+from situ.event.lines import encode_rows
 from situ.event.message import EventKey, Message, Stored, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
@@ -205,7 +205,7 @@ class EdgeEngine:
         lines = encode_rows(good) if good else []
         stored: asyncio.Future[Ack] | None = None
         if good:
-            message = root_message(good, stamped_lines(good, lines), message_id(key, count), self._router, plan)
+            message = root_message(good, lines, message_id(key, count), self._router, plan)
             stored = await self._bus.store(message, lane=key.client)
         if rows:
             self._logged.put_nowait(_Logged(key, rows[-1].seq, plan, good, lines, stored, letters))
@@ -240,9 +240,9 @@ class EdgeEngine:
             return
         logged.plan = plan
         if logged.rows and former.interpretation.generation != plan.interpretation.generation:
-            message = root_message(logged.rows, stamped_lines(logged.rows, logged.lines), "", self._router, former)
+            message = root_message(logged.rows, logged.lines, "", self._router, former)
             stored = Stored(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
-            logged.rows, logged.lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
+            logged.rows, logged.lines = read_lines(in_terms_of_now(stored, plan.interpretation))
 
     def _reach(self, logged: _Logged, *, whole: bool) -> None:
         """Dead letters are behind the cursor, too: come again, they are not for those who subscribed since.
@@ -291,7 +291,7 @@ class EdgeEngine:
             ack = await stored
         except SituError:
             return False
-        rows, lines = read_lines(letter.body)
+        rows, lines = read_lines(letter)
         await self._dispatcher.dispatch(DEAD, ack.seq, rows, lines, plan, live=not ack.duplicate)
         return True
 

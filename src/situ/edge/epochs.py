@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from situ.bus.interface import Bus
 from situ.deployment.plan import Plan
 from situ.deployment.seeing import Seeing
-from situ.event.lines import decode_line
-from situ.event.message import Stored, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import Stored
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_scopes
 
@@ -22,7 +22,7 @@ async def learn_epochs(bus: Bus, plan: Plan, rows: Sequence[Row]) -> None:
 async def learn_stored(bus: Bus, seeing: Seeing | None, messages: Sequence[Stored]) -> None:
     """The same for messages of the log."""
     if seeing is not None:
-        await _learn(bus, seeing, [decode_line(line) for each in messages for line in split_lines(each.body)])
+        await _learn(bus, seeing, [decode_line(line) for each in messages for line in stored_lines(each)])
 
 
 async def _learn(bus: Bus, seeing: Seeing, rows: Sequence[Row]) -> None:

@@ -59,5 +59,5 @@ class LogFinder:
 
     def _note(self, messages: Iterable[Stored], interpretation: Interpretation) -> None:
         for message in messages:
-            rows, _ = read_lines(in_terms_of_now(message, interpretation).body)
+            rows, _ = read_lines(in_terms_of_now(message, interpretation))
             self._known |= {row.key: row for row in rows}

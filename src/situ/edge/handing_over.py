@@ -22,8 +22,8 @@ from situ.deployment import Deployment
 from situ.deployment.plan import Plan, compile_plan
 from situ.edge.epochs import learn_epochs
 from situ.edge.finding import LogFinder
-from situ.event.lines import dead_client, decode_line, handed_line
-from situ.event.message import DECIDED, Stored, join_lines, split_lines
+from situ.event.lines import dead_client, decode_line, handed_line, stored_lines
+from situ.event.message import DECIDED, STAMP, Stored, join_lines, split_lines
 from situ.event.row import Row
 from situ.subscription.model import ROOT, Subscription
 from situ.subscription.targets import group_of
@@ -81,7 +81,7 @@ class HandingOver:
 
     async def _again(self, message: Stored, subscription: Subscription, deployment: Deployment, *, own: bool) -> bytes:
         """What is left of a message by the scopes in force."""
-        lines = split_lines(message.body)
+        lines = stored_lines(message)
         rows = [decode_line(line) for line in lines]
         plan = await self._compiled(deployment)
         unknown: set[str] = set()
@@ -127,7 +127,7 @@ def _decided(headers: Mapping[str, str]) -> tuple[int, int | None]:
 
 
 def _handed(message: Stored) -> bytes:
-    if DECIDED not in message.headers:
+    if DECIDED not in message.headers or STAMP in message.headers:
         return message.body
     return join_lines(map(handed_line, split_lines(message.body)))
 

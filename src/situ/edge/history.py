@@ -62,7 +62,7 @@ class HistoryReader:
         found: list[bytes] = []
         size = 0
         async for stored in self._bus.read(self._stream, seq, state.last):
-            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation).body)
+            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation))
             await learn_epochs(self._bus, plan, rows)
             first = skip if stored.seq == seq else 0
             matching = [each for each in _matching(rows, lines, stored.seq, wanted, plan) if each[0] >= first]

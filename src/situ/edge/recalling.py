@@ -30,7 +30,7 @@ async def recall(bus: Bus, plan: Plan, routed: int | None) -> None:
     reached = state.last if routed is None or routed > state.last else routed
     count = 0
     async for stored in bus.read(stream, first, state.last):
-        rows, _ = read_lines(in_terms_of_now(stored, interpretation).body)
+        rows, _ = read_lines(in_terms_of_now(stored, interpretation))
         interpretation.incoming.note(rows)
         if stored.seq <= reached:
             interpretation.outgoing.note(rows)

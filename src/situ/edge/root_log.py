@@ -11,8 +11,8 @@ from situ.bus.names import Names
 from situ.bus.packing import pack_dead, pack_root
 from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
-from situ.event.lines import bare_lines, decode_line, placed_line
-from situ.event.message import Message, position, split_lines
+from situ.event.lines import bare_lines, decode_line, placed_line, stored_lines
+from situ.event.message import Message, Stored, position
 from situ.event.row import Bad, Row
 
 
@@ -38,8 +38,8 @@ def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
     return placed
 
 
-def read_lines(body: bytes) -> tuple[list[Row], list[bytes]]:
+def read_lines(message: Stored | Message) -> tuple[list[Row], list[bytes]]:
     """The events of a message of a log, and their lines as they may be delivered: without stamps."""
-    lines = split_lines(body)
+    lines = stored_lines(message)
     rows = [decode_line(line) for line in lines]
     return rows, bare_lines(rows, lines)

@@ -15,8 +15,8 @@ import msgspec
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
-from situ.event.lines import decode_line
-from situ.event.message import PLACES, EventKey, Stored, position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import PLACES, EventKey, Stored, position
 from situ.event.row import Row
 
 Progress = Callable[[str, int, int], None]
@@ -103,7 +103,7 @@ async def _among(
                 progress(stream, message.seq - first + 1, max(last - first + 1, 1))
             if needle not in message.body:
                 continue
-            for place, line in enumerate(split_lines(message.body)):
+            for place, line in enumerate(stored_lines(message)):
                 row = decode_line(line, pos=position(message.seq, place))
                 if wanted.fits(row) and (accept is None or await accept(row)):
                     return message, row

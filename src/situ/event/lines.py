@@ -4,7 +4,8 @@ A line is the event in CloudEvents JSON, compact, its data last. Lines are writt
 of Situ only, so reading trusts them: what clients send goes through :mod:`situ.event.intake` instead.
 
 In the logs the line of an event that is stamped for visibility ends with its stamp. That is put on at the end and taken
-off again before anything is delivered: no client gets to see it.
+off again before anything is delivered: no client gets to see it. Events of a message mostly have the same stamp; then
+the message says it, once, and not their lines.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from situ.event.encode import print_percent
 from situ.event.instants import microseconds, print_instant, read_instant
+from situ.event.message import STAMP, Message, Stored, split_lines
 from situ.event.row import Bad, Row
 from situ.types.reserved import DEAD_LETTER
 from situ.types.scalars import read_timestamp
@@ -142,12 +144,37 @@ def with_stamp(line: bytes, tags: int, epoch: int, bits: int = 0, parts: str = "
     return line[:-1] + _stamp(tags, epoch, bits, parts)
 
 
-def stamped_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
-    """The same for events that were stamped together: all of them, or none."""
-    if not rows[0].epoch:
+def stamped_lines(rows: Sequence[Row], lines: Sequence[bytes]) -> Sequence[bytes]:
+    """The same for many; if none of them has a stamp, the lines themselves."""
+    if not any(row.epoch for row in rows):
         return lines
-    together = zip(rows, lines, strict=True)
-    return [line[:-1] + _stamp(row.tags, row.epoch, row.bits, row.parts) for row, line in together]
+    return [stamped_line(row, line) for row, line in zip(rows, lines, strict=True)]
+
+
+def common_stamp(rows: Sequence[Row]) -> str:
+    """The stamp of all these events, as the header of a message says it; nothing if they have none or several."""
+    first = rows[0]
+    if not first.epoch or first.parts:
+        return ""
+    if len({(row.tags, row.epoch, row.bits, row.parts) for row in rows}) > 1:
+        return ""
+    return f"{first.tags}.{first.epoch}.{first.bits:x}"
+
+
+def read_stamp(said: str) -> tuple[int, int, int]:
+    """Tags, epoch and bits of what :func:`common_stamp` said."""
+    tags, epoch, bits = said.split(".")
+    return int(tags), int(epoch), int(bits, 16)
+
+
+def stored_lines(message: Stored | Message) -> list[bytes]:
+    """The lines of a message of a log or a queue, each with its stamp."""
+    lines = split_lines(message.body)
+    said = message.headers.get(STAMP)
+    if not said:
+        return lines
+    stamp = _stamp(*read_stamp(said), "")
+    return [line[:-1] + stamp for line in lines]
 
 
 @lru_cache(maxsize=10_000)

@@ -24,7 +24,10 @@ DEPLOYMENT = "Situ-Deployment"  # the version that has the context, if that is n
 RECEIVED = "Situ-Received"
 GENERATION = "Situ-Root"  # of the root log: how many roots there were with this one, if any was replaced
 POLICIES = "Situ-Policies"  # of a late event: those that it came too late for
-DECIDED = "Situ-Decided"  # of a delivery among scopes: version and epoch by which it was decided; its lines are stamped
+DECIDED = (
+    "Situ-Decided"  # of a delivery among scopes: version and epoch by which it was decided; its events are stamped
+)
+STAMP = "Situ-Stamp"  # of a log or a delivery among scopes: the stamp of all its events, whose lines have none then
 HANDED = "Situ-Handed"  # of a delivery that a router passes on: where its server would have it acknowledged
 OWN = "Situ-Own"  # of what detection wrote in the name of a policy; no router lets a client say so
 REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent

@@ -24,8 +24,8 @@ from situ.bus.interface import Bus
 from situ.bus.names import MIXED, Names
 from situ.catalogue import ACTION_FAILED
 from situ.errors import Problem, SituError
-from situ.event.lines import decode_line
-from situ.event.message import Stored, position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import Stored, position
 from situ.host.action_log import ActionLog
 from situ.host.asked import FAILED, TRIED, WAITING, Asked, Request, is_key
 from situ.host.resolving import Resolved, Resolving
@@ -281,7 +281,7 @@ def requests_in(stored: Stored) -> list[Request]:
     if _MARK not in stored.body:
         return []
     found = []
-    for place, line in enumerate(split_lines(stored.body)):
+    for place, line in enumerate(stored_lines(stored)):
         if _MARK not in line:
             continue
         row = decode_line(line, pos=position(stored.seq, place))

@@ -34,8 +34,8 @@ from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.wording import Worded
 from situ.edge.epochs import learn_epochs
 from situ.event.instants import microseconds
-from situ.event.lines import bare_line, decode_line, encode_row
-from situ.event.message import PLACES, join_lines, position, split_lines
+from situ.event.lines import bare_line, decode_line, encode_row, stored_lines
+from situ.event.message import PLACES, join_lines, position
 from situ.event.row import Origin, Row
 from situ.host.logs import LOGS
 from situ.settings import Settings
@@ -93,7 +93,7 @@ async def replay_here(
     replay = Replay(plan)
     async with aclosing(bus.read(stream, first, last)) as messages:
         async for message in messages:
-            lines = split_lines(in_terms_of_now(message, plan.interpretation).body)
+            lines = stored_lines(in_terms_of_now(message, plan.interpretation))
             rows = [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
             await learn_epochs(bus, plan, rows)
             for row, line in zip(rows, lines, strict=True):

@@ -29,8 +29,8 @@ from situ.deployment.stepping import States, step
 from situ.deployment.tally import Tally
 from situ.edge.epochs import learn_stored
 from situ.event.instants import instant_at, microseconds
-from situ.event.lines import decode_line
-from situ.event.message import PLACES, Stored, position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import PLACES, Stored, position
 from situ.event.row import Row
 from situ.host.replaying import span
 from situ.situation.enrichment.known import Knowledge
@@ -207,7 +207,7 @@ async def events_at(bus: Bus, deployment: Deployment, positions: Sequence[int]) 
         wanted = set(places)
         async with aclosing(bus.read(stream, seq, seq)) as messages:
             async for message in messages:
-                for place, line in enumerate(split_lines(in_terms_of_now(message, interpretation).body)):
+                for place, line in enumerate(stored_lines(in_terms_of_now(message, interpretation))):
                     if (pos := position(seq, place)) in wanted:
                         found[pos] = decode_line(line, pos=pos)
     return found

@@ -12,7 +12,6 @@ from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
-from situ.event.lines import waiting_line
 from situ.event.message import Message
 from situ.event.row import Row
 
@@ -24,34 +23,29 @@ class Delivery:
         batch = plan.deployment.settings.batch
         self._names = Names(plan.zone)
         self._plan = plan
-        self._stamps = plan.seeing is not None
         self._most, self._size = batch.events, batch.size
         self._groups: dict[str, _Pending] = {}
         self._clients: dict[str, _Pending] = {}
 
     def add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
-        stamps = self._stamps
-        for index, group, said in worded.durable:
-            line = waiting_line(rows[index], said) if stamps else said
-            pending = self._groups.get(group) or self._groups.setdefault(group, _Pending(rows[index]))
+        for index, group, line in worded.durable:
+            pending = self._groups.get(group) or self._groups.setdefault(group, _Pending())
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield self._pack(group, pending)
-                pending = self._groups[group] = _Pending(rows[index])
-            pending.add(line)
-            if stamps:
-                pending.epochs.add(rows[index].epoch)
+                pending = self._groups[group] = _Pending()
+            pending.add(rows[index], line)
         for index, client, subscriptions, text in worded.live:
-            pending = self._clients.get(client) or self._clients.setdefault(client, _Pending(rows[index]))
+            pending = self._clients.get(client) or self._clients.setdefault(client, _Pending())
             line = live_line(text, subscriptions)
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield pack_live(self._names, client, pending.lines)
-                pending = self._clients[client] = _Pending(rows[index])
-            pending.add(line)
+                pending = self._clients[client] = _Pending()
+            pending.add(rows[index], line)
 
     def _pack(self, group: str, pending: _Pending) -> Message:
-        decided = self._plan.decided(pending.epochs)
-        return pack_group(self._names, group, pending.first, pending.lines, decided)
+        decided = "" if self._plan.seeing is None else self._plan.decided({row.epoch for row in pending.rows})
+        return pack_group(self._names, group, pending.rows, pending.lines, decided)
 
     def finish(self) -> Iterator[Message]:
         """The messages that are not full."""
@@ -63,14 +57,14 @@ class Delivery:
 
 
 class _Pending:
-    __slots__ = ("epochs", "first", "lines", "size")
+    __slots__ = ("lines", "rows", "size")
 
-    def __init__(self, first: Row) -> None:
-        self.first = first
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
         self.lines: list[bytes] = []
-        self.epochs: set[int] = set()
         self.size = 0
 
-    def add(self, line: bytes) -> None:
+    def add(self, row: Row, line: bytes) -> None:
+        self.rows.append(row)
         self.lines.append(line)
         self.size += len(line)

@@ -19,7 +19,7 @@ from situ.deployment.holding import Holding
 from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.wording import Worded
-from situ.event.lines import bare_lines, decode_line, encode_rows, stamped_lines
+from situ.event.lines import bare_lines, decode_line, encode_rows
 from situ.event.message import Message
 from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
@@ -156,7 +156,7 @@ class Dispatch:
             lines = encode_rows(good)
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
-            yield root_message(good, stamped_lines(good, lines), self._plan)
+            yield root_message(good, lines, self._plan)
             if self._holding is None:
                 yield from self._deliver(good, lines)
             else:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from situ.event.message import PLACES, Stored, position, split_lines
+from situ.event.lines import stored_lines
+from situ.event.message import PLACES, Stored, position
 from situ.event.row import Bad, Origin, Row
 from situ.pipeline.counters import Counts
 
@@ -175,7 +176,7 @@ def _message_of(row: Row | Bad) -> int:
 
 
 def _lines_of(message: Stored) -> list[tuple[int, bytes]]:
-    return [(position(message.seq, place), line) for place, line in enumerate(split_lines(message.body))]
+    return [(position(message.seq, place), line) for place, line in enumerate(stored_lines(message))]
 
 
 def _events_of(origin: Origin, lines: list[bytes]) -> tuple[Iterable[Any], ...]:

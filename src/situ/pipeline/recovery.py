@@ -16,8 +16,8 @@ from situ.bus.blocking import BlockingBus
 from situ.bus.names import Names
 from situ.catalogue import CHECKPOINT_DAMAGED
 from situ.errors import Location, SituError
-from situ.event.lines import decode_line
-from situ.event.message import position, split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import position
 from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.offsets import Offset, last_batch, read_offset
 
@@ -82,7 +82,7 @@ def adopt_log(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
     since = datetime.fromtimestamp((oldest.at - _MARGIN) / 1_000_000, UTC)
     highest: dict[str, tuple[int, int]] = {}
     for message in bus.read(names.root_stream, bus.find(names.root_stream, since)):
-        for place, line in enumerate(split_lines(message.body)):
+        for place, line in enumerate(stored_lines(message)):
             row = decode_line(line, pos=position(message.seq, place))
             highest[row.client] = max(highest.get(row.client, (0, 0)), (row.incarnation, row.seq))
     CarryStore(checkpoint).save(0, Carry(highest))
