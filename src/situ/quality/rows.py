@@ -1,0 +1,156 @@
+"""Rows: many points as one matrix, so that comparing arrays tells which of them are at least as good as another one.
+
+A column stands for a property and is shared by all tables of a pool; minus infinity says "not there" in a point and
+"not asked" in a floor. Goodness is always finite, so neither is taken for a value. Rows are kept without gaps: the last
+one moves to where one was taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+"""One row for each property, one column for each point: comparisons run along memory."""
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+K = TypeVar("K", bound=Hashable)
+
+NOWHERE = -np.inf
+_AT_ONCE = 2_000_000
+"""Comparisons of one property that are made at once: what is in between must stay small."""
+
+
+class Columns:
+    """Which property is in which column. They are never taken back."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def place(self, id: str) -> int:
+        """Where a property is; from now on, if it is new."""
+        return self._places.setdefault(id, len(self._places))
+
+    def vector(self, point: Mapping[str, float]) -> Matrix:
+        """A point as an array."""
+        places = [self.place(id) for id in point]
+        found = np.full(len(self._places), NOWHERE)
+        if places:
+            found[places] = list(point.values())
+        return found
+
+    def matrix(self, points: Sequence[Mapping[str, float]]) -> Matrix:
+        """Points as arrays, one in each column of the result."""
+        by_place: dict[int, tuple[list[int], list[float]]] = {}
+        for number, point in enumerate(points):
+            for id, value in point.items():
+                numbers, values = by_place.setdefault(self.place(id), ([], []))
+                numbers.append(number)
+                values.append(value)
+        found = np.full((len(self._places), len(points)), NOWHERE)
+        for place, (numbers, values) in by_place.items():
+            found[place, numbers] = values
+        return found
+
+
+class Rows(Generic[K]):
+    """Points by key. What it gives out as an array holds until the next change."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.keys: list[K] = []
+        self._places: dict[K, int] = {}
+        self._values: Matrix = np.full((len(columns), 0), NOWHERE)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._places
+
+    @property
+    def values(self) -> Matrix:
+        self._grow(len(self.keys))
+        return self._values[:, : len(self.keys)]
+
+    def place(self, key: K) -> int:
+        return self._places[key]
+
+    def vector(self, key: K) -> Matrix:
+        return self.values[:, self._places[key]]
+
+    def put(self, key: K, vector: Matrix) -> int:
+        """Put a point where it was or behind all others, and tell where."""
+        place = self._places.get(key, len(self.keys))
+        if place == len(self.keys):
+            self._grow(place + 1)
+            self._places[key] = place
+            self.keys.append(key)
+        self._grow(len(self.keys))
+        self._values[:, place] = NOWHERE
+        self._values[: len(vector), place] = vector
+        return place
+
+    def put_new(self, keys: Sequence[K], matrix: Matrix) -> None:
+        """Put points with new keys behind all others."""
+        first, last = len(self.keys), len(self.keys) + len(keys)
+        self._grow(last)
+        self._values[:, first:last] = NOWHERE
+        self._values[: len(matrix), first:last] = matrix
+        self.keys += keys
+        self._places.update(zip(keys, range(first, last), strict=True))
+
+    def drop(self, key: K) -> int:
+        """Take a point out, and tell the place to which the last one moved."""
+        place, last = self._places.pop(key), self.keys.pop()
+        if last != key:
+            self.keys[place] = last
+            self._places[last] = place
+            self._values[:, place] = self._values[:, len(self.keys)]
+        return place
+
+    def _grow(self, count: int) -> None:
+        width, capacity = self._values.shape
+        if count <= capacity and width == len(self.columns):
+            return
+        grown = np.full((len(self.columns), capacity if count <= capacity else max(4, 2 * count)), NOWHERE)
+        grown[:width, :capacity] = self._values
+        self._values = grown
+
+
+def at_least(points: Matrix, asked: Matrix) -> Flags:
+    """Which of the points are at least as good as what is asked, in every property."""
+    found = np.ones(points.shape[1], dtype=np.bool_)
+    for place in np.flatnonzero(asked > NOWHERE).tolist():
+        found &= points[place] >= asked[place]
+    return found
+
+
+def at_most(points: Matrix, given: Matrix) -> Flags:
+    """Which of the points a given one is at least as good as, in every property."""
+    found = np.ones(points.shape[1], dtype=np.bool_)
+    for place, value in enumerate(given.tolist()):
+        found &= points[place] <= value
+    return found
+
+
+def first_that_meet(floors: Matrix, points: Matrix) -> Numbers:
+    """For each of the floors, the place of the first point that is at least as good; −1 if there is none."""
+    found = np.full(floors.shape[1], -1, dtype=np.int64)
+    if not points.shape[1]:
+        return found
+    step = max(1, _AT_ONCE // points.shape[1])
+    for start in range(0, floors.shape[1], step):
+        part = floors[:, start : start + step]
+        met = np.ones((part.shape[1], points.shape[1]), dtype=np.bool_)
+        for place in range(len(part)):
+            met &= part[place][:, None] <= points[place][None, :]
+        first = met.argmax(axis=1)
+        found[start : start + step] = np.where(met[np.arange(len(first)), first], first, -1)
+    return found
