@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from situ.deployment import Deployment, canonical
 from situ.documents import to_data
-from situ.registry.objects import bodies_of, content_of, deployment_of, digest_of
+from situ.quality.json_form import quality_from_json
+from situ.quality.shape import Limit, Shape, Thin
+from situ.registry.objects import bodies_of, content_of, deployment_of, digest_of, revised
 from situ.registry.written import as_yaml, client_document, declared_in
 from situ.types.table import Types
 from tests.property.test_types import tables
@@ -94,3 +97,18 @@ def test_objects_are_shown_as_files_that_declare_them() -> None:
         declared = {found for found, _ in declared_in(made)}
         assert each.key in declared, as_yaml(each, PLANT)
         assert len(declared) == (2 if each.kind in ("advertisement", "subscription") else 1)
+
+
+def test_quality_and_shapes_are_objects_and_change_by_themselves() -> None:
+    body = {
+        "expectations": [{"id": "E", "subscription": "control/high", "need": {"rate": {"lb": 5.0}}, "utility": 2.0}]
+    }
+    shape = Shape(thin=Thin(limits=(Limit(events=10),)))
+    made = replace(PLANT, quality=quality_from_json(body), shapes={"control/high": shape})
+    bodies = bodies_of(made)
+    assert bodies.keys() - bodies_of(PLANT).keys() == {key("quality", "quality"), key("shape", "control/high")}
+    assert digest_of(content_of(bodies)) == made.digest == Deployment.from_json(made.as_json()).digest
+    again = revised(PLANT, bodies, (key("quality", "quality"), key("shape", "control/high")), 3)
+    assert (again.quality, dict(again.shapes), again.digest) == (made.quality, made.shapes, made.digest)
+    gone = revised(again, bodies_of(PLANT), bodies.keys() - bodies_of(PLANT).keys(), 4)
+    assert gone.digest == PLANT.digest

@@ -45,6 +45,8 @@ def _style_of(line: str, style: str) -> str:
 
 def plural(word: str) -> str:
     """What several things of a kind are called."""
+    if word == "quality":
+        return word
     if word.endswith("y"):
         return f"{word[:-1]}ies"
     if word.endswith("ed"):

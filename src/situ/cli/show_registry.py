@@ -52,7 +52,7 @@ def show_changes(changes: Sequence[Recorded]) -> Iterator[RenderableType]:
 
 def _body(each: Object) -> str:
     match each.kind:
-        case "settings" | "scopes" | "suspended":
+        case "settings" | "scopes" | "quality" | "suspended":
             return ""
         case "start":
             return str(each.value["at"])

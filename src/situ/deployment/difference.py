@@ -12,6 +12,8 @@ from typing import Any, Literal
 from situ.deployment.snapshot import Deployment, canonical
 from situ.interpretation.code import digest
 from situ.interpretation.json_form import as_file
+from situ.quality.declared import Quality
+from situ.quality.json_form import quality_as_json, shape_as_json
 from situ.settings import settings_as_json
 from situ.situation.actions.action import Actions
 from situ.situation.actions.load_actions import actions_as_json
@@ -129,6 +131,8 @@ def _things(deployment: Deployment) -> dict[str, dict[str, _Thing]]:
         "client": {name: _client(each) for name, each in deployment.clients.items()},
         "advertisement": {id: _declared(each.as_json()) for id, each in deployment.advertisements.items()},
         "subscription": {id: _declared(each.as_json()) for id, each in deployment.subscriptions.items()},
+        **_quality(deployment.quality),
+        "shape": {id: _named(id, _declared(shape_as_json(each))) for id, each in deployment.shapes.items()},
     }
 
 
@@ -238,6 +242,29 @@ def _scopes(graph: ScopeGraph) -> dict[str, dict[str, _Thing]]:
             for each in written.get("releases", ())
         },
     }
+
+
+def _quality(quality: Quality) -> dict[str, dict[str, _Thing]]:
+    """One by one, under the names that they are known by; actions by what they do, for they have none."""
+    written = quality_as_json(quality)
+    properties, strategies = written.get("properties", {}), written.get("strategy", {})
+    return {
+        "property": {name: _declared(body) for name, body in properties.items()},
+        "expectation": {each["id"]: _declared(_but(each, "id")) for each in written.get("expectations", ())},
+        "profile": {
+            f"{each['publisher']}/{each['type']}": _declared(_but(each, "publisher", "type"))
+            for each in written.get("profiles", ())
+        },
+        "adaptation": {
+            f"{each.property} {each.direction} {each.action}": _declared({"cost": body.get("cost", 0)})
+            for each, body in zip(quality.actions, written.get("actions", ()), strict=True)
+        },
+        "strategy": {type: _Thing(_shown(body), {}) for type, body in strategies.items()},
+    }
+
+
+def _but(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key not in keys}
 
 
 def _named(name: str, thing: _Thing) -> _Thing:

@@ -20,6 +20,9 @@ from situ.expr.definitions import Function, callable_functions, functions_as_jso
 from situ.expr.scope import Definition
 from situ.interpretation.contexts import NOBODYS, Contexts
 from situ.interpretation.load import contexts_from_json
+from situ.quality.declared import NO_QUALITY, Quality
+from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
+from situ.quality.shape import Shape
 from situ.settings import Settings, settings_as_json, settings_from_json
 from situ.situation.actions.action import Actions
 from situ.situation.actions.load_actions import actions_as_json, actions_from_json
@@ -48,8 +51,8 @@ _KEYS = {
     "subscriptions",
 }
 _SITUATIONS = ("ontology", "push", "actions", "policies", "suspended", "starts")
-_MAY_LACK = {"versions", "scopes", "visibility", *_SITUATIONS}
-"""Versions of contexts that were changed, and what a project without scopes or situations has nothing of."""
+_MAY_LACK = {"versions", "scopes", "visibility", "quality", "shapes", *_SITUATIONS}
+"""Versions of contexts that were changed, and what a project without scopes, situations or quality has nothing of."""
 _NO_CONTENT = ("version", "versions", "visibility")
 
 
@@ -88,6 +91,9 @@ class Deployment:
     clients: Mapping[str, Client] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
+    quality: Quality = NO_QUALITY
+    shapes: Mapping[str, Shape] = field(default_factory=_nothing)
+    """What negotiation makes of subscriptions, by their ids; one may be gone, and its shape goes after it."""
 
     def __post_init__(self) -> None:
         if self.contexts is NOBODYS:
@@ -147,6 +153,8 @@ class Deployment:
             "versions": dict(self.contexts.versions),
             **({"scopes": scopes} if (scopes := scopes_as_json(self.scopes)) else {}),
             **({"visibility": {"epoch": self.epoch, **self.numbers.as_json()}} if self.epoch or self.numbers else {}),
+            **({"quality": quality} if (quality := quality_as_json(self.quality)) else {}),
+            **({"shapes": {id: shape_as_json(self.shapes[id]) for id in sorted(self.shapes)}} if self.shapes else {}),
             **self._situations(),
         }
 
@@ -223,6 +231,8 @@ def _from_json(value: Any) -> Deployment:
         subscriptions=MappingProxyType(
             {id: Subscription.from_json(id, body) for id, body in value["subscriptions"].items()}
         ),
+        quality=quality_from_json(value["quality"]) if "quality" in value else NO_QUALITY,
+        shapes=MappingProxyType({id: shape_from_json(body) for id, body in value.get("shapes", {}).items()}),
     )
     policies = policies_from_json(value.get("policies", {}), deployment.domain)
     suspended = frozenset(value.get("suspended", ()))

@@ -114,7 +114,7 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
         contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
     )
     deployment = revise(folder, (), added, problems, policies=policies)
-    deployment = replace(deployment, suspended=current.suspended)
+    deployment = replace(deployment, suspended=current.suspended, shapes=current.shapes)
     theirs = Clients(
         clients={name: each for name, each in current.clients.items() if Key("client", name) in others},
         advertisements={id: a for id, a in current.advertisements.items() if Key("advertisement", id) in others},

@@ -17,6 +17,9 @@ from typing import Any, Literal, NamedTuple
 from situ.deployment import Deployment, canonical
 from situ.expr.definitions import functions_as_json
 from situ.interpretation.json_form import as_file
+from situ.quality.declared import NO_QUALITY
+from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
+from situ.quality.shape import Shape
 from situ.settings import settings_as_json
 from situ.situation.actions.load_actions import actions_as_json
 from situ.situation.domain.load_ontology import ontology_as_json
@@ -48,9 +51,11 @@ Kind = Literal[
     "start",
     "context",
     "scopes",
+    "quality",
     "client",
     "advertisement",
     "subscription",
+    "shape",
 ]
 Origin = Literal["folder", "client", "api"]
 
@@ -74,9 +79,11 @@ KINDS: tuple[Kind, ...] = (
     "start",
     "context",
     "scopes",
+    "quality",
     "client",
     "advertisement",
     "subscription",
+    "shape",
 )
 ONTOLOGY: Mapping[Kind, str] = MappingProxyType(
     {
@@ -92,6 +99,9 @@ ONTOLOGY: Mapping[Kind, str] = MappingProxyType(
 CLIENT_KINDS: tuple[Kind, ...] = ("client", "advertisement", "subscription")
 """What clients are and declare: nothing else refers to it, so it changes without anything else being looked at."""
 
+_SINGLE_KINDS: tuple[Kind, ...] = (*CLIENT_KINDS, "scopes", "quality", "shape")
+"""What a deployment takes over by itself, without all the rest being read again."""
+
 SUSPENDED = canonical(True)
 """The body of the object that says of a policy that it is suspended."""
 
@@ -100,6 +110,9 @@ SETTINGS = "situ.yaml"
 
 SCOPES = "scopes.yaml"
 """The name of the one object that all scopes are; there is none where there are no scopes."""
+
+QUALITY = "quality"
+"""The name of the one object that is declared about quality: the order of what is in it counts."""
 
 
 class Key(NamedTuple):
@@ -199,6 +212,8 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
         found[Key("context", id)] = canonical(body)
     if scopes := scopes_as_json(deployment.scopes):
         found[Key("scopes", SCOPES)] = canonical(scopes)
+    if quality := quality_as_json(deployment.quality):
+        found[Key("quality", QUALITY)] = canonical(quality)
     return found
 
 
@@ -208,7 +223,12 @@ def client_bodies(deployment: Deployment) -> dict[Key, str]:
         deployment.advertisements.values(),
         deployment.subscriptions.values(),
     )
-    return {key_of(thing): body_of(thing) for group in groups for thing in group}
+    found = {key_of(thing): body_of(thing) for group in groups for thing in group}
+    return found | {Key("shape", id): shape_body(shape) for id, shape in deployment.shapes.items()}
+
+
+def shape_body(shape: Shape) -> str:
+    return canonical(shape_as_json(shape))
 
 
 def epoch_of(objects: Mapping[Key, Object]) -> int:
@@ -242,18 +262,23 @@ def revised(
 ) -> Deployment:
     """The deployment of these objects, of which only the changed ones are other than in the old deployment."""
     changed = tuple(changed)
-    if any(key.kind not in (*CLIENT_KINDS, "scopes") for key in changed):
+    if any(key.kind not in _SINGLE_KINDS for key in changed):
         return deployment_of(bodies, version, versions)
     if any(key.kind == "scopes" for key in changed):
         written = bodies.get(Key("scopes", SCOPES))
         old = replace(old, scopes=NO_SCOPES if written is None else scopes_from_json(json.loads(written)))
+    if any(key.kind == "quality" for key in changed):
+        written = bodies.get(Key("quality", QUALITY))
+        old = replace(old, quality=NO_QUALITY if written is None else quality_from_json(json.loads(written)))
     clients, advertisements = dict(old.clients), dict(old.advertisements)
-    subscriptions = dict(old.subscriptions)
+    subscriptions, shapes = dict(old.subscriptions), dict(old.shapes)
     for key in changed:
-        if key.kind == "scopes":
+        if key.kind in ("scopes", "quality"):
             continue
         body = bodies.get(key)
-        if key.kind == "client":
+        if key.kind == "shape":
+            _set(shapes, key.name, None if body is None else shape_from_json(json.loads(body)))
+        elif key.kind == "client":
             _set(clients, key.name, None if body is None else Client.from_json(key.name, json.loads(body)))
         elif key.kind == "advertisement":
             _set(
@@ -261,6 +286,7 @@ def revised(
             )
         else:
             _set(subscriptions, key.name, None if body is None else Subscription.from_json(key.name, json.loads(body)))
+    old = replace(old, shapes=MappingProxyType(shapes))
     return with_clients(old, clients, advertisements, subscriptions).at_version(version)
 
 
@@ -307,9 +333,11 @@ def content_of(bodies: Mapping[Key, str]) -> str:
         + (f',"ontology":{{{ontology}}}' if ontology else "")
         + (f',"policies":{_members(by_kind["policy"])}' if by_kind["policy"] else "")
         + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")
+        + (f',"quality":{by_kind["quality"][0][1]}' if by_kind["quality"] else "")
         + (f',"scopes":{by_kind["scopes"][0][1]}' if by_kind["scopes"] else "")
         + f',"settings":{settings}'
-        f',"sources":{_members(by_kind["source"])}'
+        + (f',"shapes":{_members(by_kind["shape"])}' if by_kind["shape"] else "")
+        + f',"sources":{_members(by_kind["source"])}'
         + (f',"starts":{_members(by_kind["start"])}' if by_kind["start"] else "")
         + f',"subscriptions":{_members(by_kind["subscription"])}'
         + (f',"suspended":[{suspended}]' if suspended else "")

@@ -17,6 +17,8 @@ from situ.registry.objects import Key, Object, Origin
 from situ.registry.written import NOWHERE, Written
 from situ.visibility.graph import NO_SCOPES, ScopeGraph
 
+_BELOW = ("advertisement", "subscription")
+
 _OWNERS = {"folder": "the project folder", "client": "the client that declared it", "api": "`situ add`"}
 
 
@@ -36,7 +38,7 @@ class State:
     def below(self, client: str) -> Iterator[Key]:
         """The advertisements and subscriptions of a client."""
         prefix = f"{client}/"
-        return (key for key in self.objects if key.name.startswith(prefix) and key.kind != "client")
+        return (key for key in self.objects if key.name.startswith(prefix) and key.kind in _BELOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

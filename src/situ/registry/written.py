@@ -15,7 +15,7 @@ from situ.deployment import Deployment
 from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, parse_yaml
 from situ.errors import Problem
 from situ.interpretation.declare import is_root
-from situ.registry.objects import ONTOLOGY, SCOPES, SETTINGS, Key, Kind, Object
+from situ.registry.objects import ONTOLOGY, QUALITY, SCOPES, SETTINGS, Key, Kind, Object
 from situ.situation.domain.load_ontology import ontology_as_file
 from situ.types.print import print_types
 from situ.types.table import Types
@@ -65,6 +65,9 @@ def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
         return
     if document.file == SCOPES:
         yield Key("scopes", SCOPES), Written(document.file, root.source.text)
+        return
+    if document.file.startswith(f"{QUALITY}/"):
+        yield Key("quality", QUALITY), Written(document.file, root.source.text)
         return
     context = root.get("context")
     if isinstance(context, Scalar):
@@ -136,6 +139,8 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         return f"# {each.name} is suspended\n"
     if each.kind == "start":
         return f"# {each.name} starts at {value['at']}\n"
+    if each.kind == "shape":
+        return f"# {each.name} is shaped: {each.body}\n"
     if each.kind in ONTOLOGY:
         value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
     elif each.kind == "action":
@@ -148,7 +153,7 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         value = {"functions": {each.name: value}}
     elif each.kind == "source":
         value = {"pull": {each.name: value}}
-    elif each.kind not in ("settings", "scopes", "context"):
+    elif each.kind not in ("settings", "scopes", "quality", "context"):
         client, _, name = each.name.partition("/")
         value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else value}}
     text: str = yaml.safe_dump(
