@@ -28,6 +28,7 @@ def test_an_event_has_its_envelope_and_its_data() -> None:
     assert (event.id, event.source, event.type, event.key, event.pos) == ("1-7", "pump/2", "Level", "pump.1.7", 131_073)
     assert event.parts == ("pump", 1, 7)
     assert event.time == datetime(2026, 11, 1, 8, 30, 0, 500_000, tzinfo=UTC)
+    assert event.received == datetime(2026, 11, 1, 8, 30, 1, tzinfo=UTC)
     assert (event.context, event.confidence, event.redelivered) == ("root", "97.5", False)
     assert event.subscriptions == "a,b"
     assert "pump.1.7" in repr(event)

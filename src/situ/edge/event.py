@@ -55,6 +55,7 @@ class Event(msgspec.Struct, kw_only=True):
     confidence: str | None = None
     redelivered: bool = msgspec.field(name="situredelivered", default=False)
     position: str = msgspec.field(name="situpos", default="0")
+    arrival: str = msgspec.field(name="siturecv", default="")
     subscriptions: str = msgspec.field(name="situsubs", default="")
     content: dict[str, Any] = msgspec.field(name="data", default_factory=dict)
 
@@ -68,6 +69,11 @@ class Event(msgspec.Struct, kw_only=True):
     @property
     def time(self) -> datetime:
         return datetime.fromisoformat(self.instant)
+
+    @property
+    def received(self) -> datetime:
+        """When its router got it."""
+        return datetime.fromisoformat(self.arrival or self.instant)
 
     @property
     def pos(self) -> int:
