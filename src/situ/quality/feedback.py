@@ -1,8 +1,8 @@
 """Feedback: what subscribers and publishers are told, as messages with a JSON form.
 
 A subscriber hears of the state of its expectations and never who publishes; a publisher hears how its profiles are used
-and what it is advised to do, and never who subscribes. Each message is numbered among those with its id, so whoever
-gets it twice can tell: a message whose number is not higher than the last one's says nothing new.
+and what it is advised to do, and never who subscribes. Numbers of messages only grow, so whoever gets one twice can
+tell: a message whose number is not higher than the last one's with the same id says nothing new.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Advice:
     kind: Kind
     profile: str
     number: int
-    """1, and 2 when it is sent once more, or withdrawn after that …"""
+    """Another one each time it is sent."""
     values: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     """Of free properties, by their ids."""
     mode: str = ""

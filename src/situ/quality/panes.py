@@ -99,6 +99,8 @@ class Pane:
     """Events whose time is later than their delivery: some clock is wrong."""
     numbers: Mapping[int, Numbers] = field(default_factory=lambda: MappingProxyType({}))
     """By the incarnation of their keys; of this type alone, though a publisher numbers all its types together."""
+    gap: int | None = None
+    """The longest time in µs from one event of a source to the next, which is in this pane; None: not measured."""
     disordered: int = 0
     """Events that are older than the latest seen of their source."""
     disordered_across: int = 0
@@ -131,6 +133,7 @@ class Pane:
             freshness=self.freshness + other.freshness,
             ahead=self.ahead + other.ahead,
             numbers=numbers,
+            gap=max((each for each in (self.gap, other.gap) if each is not None), default=None),
             disordered=self.disordered + other.disordered,
             disordered_across=self.disordered_across + other.disordered_across,
             accepted=self.accepted + other.accepted,
@@ -151,12 +154,13 @@ class Pane:
             "freshness": {str(bucket): count for bucket, count in self.freshness.counts.items()},
             "ahead": self.ahead,
             "numbers": {str(key): [each.least, each.most, each.distinct] for key, each in self.numbers.items()},
+            "gap": self.gap,
             "disordered": self.disordered,
             "disordered_across": self.disordered_across,
             "accepted": self.accepted,
             "delivered": self.delivered,
         }
-        return {key: value for key, value in whole.items() if value or key == "start"}
+        return {key: value for key, value in whole.items() if value or (value == 0 and key in ("start", "last", "gap"))}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Pane:

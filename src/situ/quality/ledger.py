@@ -1,0 +1,139 @@
+"""The ledger of a profile: what it did before anybody advised it, and who claims what of it since.
+
+The target is the best of the baseline and of all claims: whoever wants less is thinned. In modes it is the cheapest
+mode in which no claimant loses what it claimed. When claims go, the target falls; nothing else is remembered of them,
+so with the last claim it is the baseline again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from situ.quality.problem import STAY, Target, point_at
+from situ.quality.profile import Profile
+from situ.quality.property import Point
+
+Meets = Callable[[str, Point], bool]
+"""Whether an expectation, by its id, is met by a point."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Of one profile."""
+
+    baseline: dict[str, float] = field(default_factory=dict)
+    """Property → its value before the first advice; of those that were claimed."""
+    mode: str = ""
+    """The mode before the first advice; empty: none was claimed."""
+    claims: dict[str, Target] = field(default_factory=dict)
+    """Expectation → what it needs; under the empty id what is done for nobody, because it is cheaper."""
+
+    def __bool__(self) -> bool:
+        return bool(self.baseline or self.mode or self.claims)
+
+    def claim(self, profile: Profile, expectation: str, target: Target) -> None:
+        """An expectation needs this of a profile; what holds before anybody does is the baseline."""
+        for id in target.values:
+            self.baseline.setdefault(id, profile.capabilities[id].cv)
+        if target.mode and not self.mode:
+            self.mode = profile.mode
+        self.claims[expectation] = target
+
+    def release(self, expectation: str) -> bool:
+        """Whether there was a claim to take back."""
+        return self.claims.pop(expectation, None) is not None
+
+    def rebase(self, before: Profile, after: Profile) -> None:
+        """A publisher changed values by itself: what it does now is what it would do without advice."""
+        for id in list(self.baseline):
+            if id not in after.capabilities:
+                del self.baseline[id]
+            elif id not in before.capabilities or before.capabilities[id].cv != after.capabilities[id].cv:
+                self.baseline[id] = after.capabilities[id].cv
+        names = {each.name for each in after.modes}
+        if self.mode and (before.mode != after.mode or self.mode not in names):
+            self.mode = after.mode if after.modes else ""
+        self.claims = {id: kept for id, each in self.claims.items() if (kept := _still(each, after, names))}
+
+    def target(self, profile: Profile, meets: Meets) -> Target:
+        """What a profile is to do, in all that was ever claimed; nothing, where it has no such property any more."""
+        values = {}
+        for id, value in self.baseline.items():
+            if id in profile.capabilities:
+                about = profile.capabilities[id].about
+                for each in self.claims.values():
+                    value = about.better(value, each.values.get(id, value))
+                values[id] = value
+        return Target(values=MappingProxyType(values), mode=self._mode(profile, meets))
+
+    def _mode(self, profile: Profile, meets: Meets) -> str:
+        if not self.mode:
+            return ""
+        claimants = [id for id, each in self.claims.items() if each.mode]
+        names = [each.name for each in sorted(profile.modes, key=lambda each: each.cost)]
+        # The baseline first: where nobody loses anything by it, nothing is cheaper than leaving the publisher alone.
+        for name in (self.mode, *names):
+            if name in names and all(
+                self.claims[id].mode == name
+                or meets(id, point_at(profile, Target(values=self.claims[id].values, mode=name)))
+                for id in claimants
+            ):
+                return name
+        return profile.mode
+
+    def settle(self, profile: Profile) -> None:
+        """Forget baselines that hold again and that nobody claims."""
+        claimed = {id for each in self.claims.values() for id in each.values}
+        for id in [id for id in self.baseline if id not in claimed]:
+            if id not in profile.capabilities or profile.capabilities[id].cv == self.baseline[id]:
+                del self.baseline[id]
+        if self.mode == profile.mode and not any(each.mode for each in self.claims.values()):
+            self.mode = ""
+
+    def as_json(self) -> dict[str, Any]:
+        claims = {id: target_as_json(each) for id, each in self.claims.items()}
+        return {"baseline": dict(self.baseline), "mode": self.mode, "claims": claims}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Ledger:
+        claims = {id: target_from_json(each) for id, each in value["claims"].items()}
+        return cls(baseline=dict(value["baseline"]), mode=value["mode"], claims=claims)
+
+
+def _still(target: Target, profile: Profile, modes: set[str]) -> Target:
+    """What is left of a claim on a profile that is another now."""
+    values = {id: value for id, value in target.values.items() if id in profile.capabilities}
+    return Target(values=MappingProxyType(values), mode=target.mode if target.mode in modes else "")
+
+
+def improves(target: Target, profile: Profile) -> Target:
+    """The part of a target that is better than what a profile does; another mode counts as that."""
+    values = {
+        id: value
+        for id, value in target.values.items()
+        if not profile.capabilities[id].about.at_least(profile.capabilities[id].cv, value)
+    }
+    mode = target.mode if target.mode and target.mode != profile.mode else ""
+    return Target(values=MappingProxyType(values), mode=mode) if values or mode else STAY
+
+
+def lowers(target: Target, profile: Profile) -> Target:
+    """The part of a target that is worse than what a profile does; another mode counts as that, too."""
+    values = {
+        id: value
+        for id, value in target.values.items()
+        if not profile.capabilities[id].about.at_least(value, profile.capabilities[id].cv)
+    }
+    mode = target.mode if target.mode and target.mode != profile.mode else ""
+    return Target(values=MappingProxyType(values), mode=mode) if values or mode else STAY
+
+
+def target_as_json(target: Target) -> dict[str, Any]:
+    return {"values": dict(target.values), "mode": target.mode}
+
+
+def target_from_json(value: Mapping[str, Any]) -> Target:
+    return Target(values=MappingProxyType(dict(value["values"])), mode=value["mode"])
