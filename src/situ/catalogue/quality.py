@@ -180,6 +180,24 @@ BAD_SCALE = define(
     name=str,
     what=str,
 )
+NOT_A_DRAFT = define(
+    "Q131",
+    "file without drafts",
+    "`{file}` cannot be read as expectations or profiles: {reason}.",
+    "Write it like a file of `quality/` in a project, or have `store` write it.",
+    file=str,
+    reason=str,
+)
+NOT_NEGOTIATED = define(
+    "Q132",
+    "nothing of this name is negotiated",
+    "There is no {what} `{name}`.",
+    "Did you mean {nearest}?",
+    "`situ quality` lists what there is.",
+    what=str,
+    name=str,
+    nearest=tuple,
+)
 EMPTY_NEED = define(
     "Q201",
     "empty need",

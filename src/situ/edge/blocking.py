@@ -8,51 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from situ.bus.interface import Bus
+from situ.edge.blocking_quality import BlockingCapabilities, BlockingExpectations
 from situ.edge.connecting import connect
-from situ.edge.declared import Callback, Listener, Registration
+from situ.edge.declared import Listener, Registration
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.edge.sending import Receipt
+from situ.edge.waiting import Loop, iterate
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-class Loop:
-    """An event loop in a thread."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
-        self._thread.start()
-        self.closed = False
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run on the loop and wait for the outcome; Ctrl-C while waiting cancels the work."""
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        async def end() -> None:
-            await self.loop.shutdown_asyncgens()
-
-        self.call(end())
-        self.closed = True
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
 
 
 class BlockingReceipt:
@@ -98,24 +70,9 @@ def _iterated(
 ) -> Callable[Concatenate[BlockingNode, P], Iterator[Event]]:
     @wraps(stream)
     def call(self: BlockingNode, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Event]:
-        return _iterate(self._loop, stream(self._node, *args, **kwargs))
+        return iterate(self._loop, stream(self._node, *args, **kwargs))
 
     return call
-
-
-def _iterate(loop: Loop, stream: AsyncGenerator[Event, None]) -> Iterator[Event]:
-    async def step() -> Event | None:
-        try:
-            return await anext(stream)
-        except StopAsyncIteration:
-            return None
-
-    try:
-        while (event := loop.call(step())) is not None:
-            yield event
-    finally:
-        if not loop.closed:
-            loop.call(stream.aclose())
 
 
 class BlockingNode:
@@ -125,6 +82,8 @@ class BlockingNode:
         self._loop = loop
         self._node = node
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"situ {node.client} callbacks")
+        self.expectations = BlockingExpectations(loop, node.expectations, self._on_worker)
+        self.capabilities = BlockingCapabilities(loop, node.capabilities, self._on_worker)
 
     @property
     def client(self) -> str:
@@ -167,9 +126,9 @@ class BlockingNode:
     def close_worker(self) -> None:
         self._worker.shutdown(cancel_futures=True)
 
-    def _on_worker(self, callback: Callable[[Event], object]) -> Callback:
-        async def call(event: Event) -> object:
-            return await asyncio.wrap_future(self._worker.submit(callback, event))
+    def _on_worker(self, callback: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+        async def call(given: Any) -> Any:
+            return await asyncio.wrap_future(self._worker.submit(callback, given))
 
         return call
 

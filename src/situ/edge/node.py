@@ -15,10 +15,12 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.edge.asking_why import WhyVisible, ask_why
+from situ.edge.capabilities import CapabilityHandler
 from situ.edge.client_files import ClientFiles
 from situ.edge.declared import Advertisement, Callback, Listener, Registration, Scopes
 from situ.edge.ending import end
 from situ.edge.event import Event
+from situ.edge.expectations import ExpectationHandler
 from situ.edge.naming import listened_to
 from situ.edge.publishing import Publications
 from situ.edge.rescoping import ChangedScopes, Rescoping
@@ -61,6 +63,8 @@ class Node:
         self._subscriptions = Subscriptions(bus, session, files)
         self._speaking = Speaking(session)
         self._rescoping = Rescoping(session)
+        self.expectations = ExpectationHandler(bus, session)
+        self.capabilities = CapabilityHandler(bus, session, self._publications.advertised)
         self._turn = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -90,6 +94,8 @@ class Node:
         self._closed = True
         tasks = [*self._tasks, *(each.task for each in self._listeners if each.task is not None)]
         await end(tasks)
+        await self.expectations.close()
+        await self.capabilities.close()
         await self._subscriptions.close()
         await self._sender.close()
         await self._session.close()
@@ -352,6 +358,8 @@ class Node:
         self._subscriptions.known(known.subs)
         self._sender.terms = self._session.terms
         self._sender.resume()
+        self.expectations.back()
+        self.capabilities.back()
 
     def _over(self, error: SituError) -> None:
         self._sender.fail(error)

@@ -172,6 +172,11 @@ class Publications:
         start = self._starts[type, source, under] = _encode(event)[:-1]
         return start
 
+    async def advertised(self, type: str) -> None:
+        """The type is advertised, by an advertisement of its own if there is none."""
+        if not any(each.type == type for each in self.ads.values()):
+            await self._advertisement(type, None)
+
     async def _advertisement(self, type: str, ad: Advertisement | str | None) -> Advertisement:
         if ad is not None:
             return await self._named(type, ad)

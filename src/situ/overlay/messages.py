@@ -137,7 +137,8 @@ class Expect:
     expectation: str
     sub: str
     body: dict[str, Any]
-    version: int = 1
+    version: int | None = None
+    """That it has, of one that was registered before; None: it is new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ class Provide:
     req: int
     type: str
     body: dict[str, Any]
-    version: int = 1
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,293 @@
+"""What a node can do as a publisher, how that is used, and what it is advised to do.
+
+The node keeps what it registered: when its router has forgotten it, it is registered again, with the same version. An
+advice that comes once more, because its answer was lost, is answered again; nobody is asked twice what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.bus.interface import Bus
+from situ.catalogue import NOT_NEGOTIATED
+from situ.edge.hearing import Hearer, Hearing
+from situ.edge.negotiating import Negotiating
+from situ.edge.quality_files import Body, ProfileDraft, read_profiles, write_file
+from situ.edge.session import Session
+from situ.errors import SituError
+from situ.overlay.messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
+from situ.quality.feedback import Advice, Usage, Value
+
+_log = logging.getLogger("situ.client")
+_MOST_ANSWERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """It will be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """It cannot be done; ``value`` is what can: one value, or property → value if the advice has several."""
+
+    value: Value | Mapping[str, Value] | None = None
+
+
+Answer = Accept | Refuse | None
+"""None: whoever was asked answers by itself, later."""
+OnAdvice = Callable[[Advice], Awaitable[Answer] | Answer]
+
+
+@dataclass(slots=True, eq=False)
+class Profile:
+    """A profile that is registered."""
+
+    publisher: str
+    type: str
+    capabilities: dict[str, dict[str, Any]] = field(default_factory=dict)
+    modes: tuple[Body, ...] = ()
+    mode: str | None = None
+    version: int = 1
+
+    @property
+    def id(self) -> str:
+        return f"{self.publisher}/{self.type}"
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """As a file says it."""
+        found: dict[str, Any] = {"capabilities": self.capabilities} if self.capabilities else {}
+        if self.modes:
+            found |= {"mode": self.mode, "modes": [dict(each) for each in self.modes]}
+        return found
+
+    def value(self, name: str) -> Value | None:
+        """What it operates at now; None if it says nothing of the property."""
+        if name in self.capabilities:
+            found: Value | None = self.capabilities[name].get("cv")
+            return found
+        for each in self.modes:
+            if each.get("name") == self.mode:
+                return each["values"].get(name)  # type: ignore[no-any-return]  # as the application gave it
+        return None
+
+
+class CapabilityHandler:
+    """The capability profiles of one client: ``node.capabilities``."""
+
+    def __init__(self, bus: Bus, session: Session, advertise: Callable[[str], Awaitable[object]]) -> None:
+        self.client = session.client
+        self.registered: dict[str, Profile] = {}
+        """By event type."""
+        self._advertise = advertise
+        self._negotiating = Negotiating(session)
+        self._hearing: Hearing[Advice | Usage] = Hearing(bus, session.client, "pub")
+        self._answers: dict[str, tuple[str, Mapping[str, Value]]] = {}
+        self._asked: set[str] = set()
+
+    # ── calls ──
+
+    async def register(
+        self,
+        type: str,
+        capabilities: Mapping[str, Body] | None = None,
+        *,
+        modes: Iterable[Body] | None = None,
+        mode: str | None = None,
+    ) -> Profile:
+        """Say what this node can do for an event type, which is advertised if it is not yet."""
+        made = Profile(
+            publisher=self.client,
+            type=type,
+            capabilities={name: dict(each) for name, each in (capabilities or {}).items()},
+            modes=tuple(modes or ()),
+            mode=mode,
+        )
+        await self._advertise(type)
+        async with self._negotiating.turn(type):
+            await self._hearing.begin()
+            message = Provide(req=self._negotiating.request(), type=type, body=made.body)
+            made.version = _version(await self._negotiating.ask(message), made)
+            self.registered[type] = made
+        return made
+
+    async def update(
+        self,
+        profile: Profile | str,
+        *,
+        capabilities: Mapping[str, Body] | None = None,
+        mode: str | None = None,
+        version: int | None = None,
+    ) -> Profile:
+        """Say what has become different: of a capability only what is named, such as ``{"rate": {"cv": 12}}``."""
+        type = _type(profile, self.client)
+        async with self._negotiating.turn(type):
+            known = self._known(type)
+            body: dict[str, Any] = {} if mode is None else {"mode": mode}
+            if capabilities:
+                body["capabilities"] = {name: dict(each) for name, each in capabilities.items()}
+            wanted = known.version + 1 if version is None else version
+            message = ChangeProfile(req=self._negotiating.request(), type=type, body=body, version=wanted)
+            known.version = _version(await self._negotiating.ask(message), known)
+            known.mode = known.mode if mode is None else mode
+            for name, each in (capabilities or {}).items():
+                known.capabilities[name] = {**known.capabilities.get(name, {}), **each}
+        return known
+
+    async def revoke(self, profile: Profile | str) -> None:
+        """This node can do nothing any more, as far as others rely on it."""
+        type = _type(profile, self.client)
+        async with self._negotiating.turn(type):
+            await self._negotiating.ask(RevokeProfile(req=self._negotiating.request(), type=type))
+            self.registered.pop(type, None)
+
+    async def answer(self, advice: Advice, verdict: str, values: Mapping[str, Value] | None = None) -> None:
+        """Tell what becomes of an advice: ``accepted``, ``refused`` or ``failed``, with what can be done instead."""
+        self._remember(advice.id, verdict, values or {})
+        await self._send(advice.id)
+
+    # ── hearing ──
+
+    async def usage(self, profile: Profile | str) -> Usage:
+        """Who relies on the profile, as far as a publisher is told."""
+        await self._hearing.begin()
+        type = _type(profile, self.client)
+        message = AskQuality(req=self._negotiating.request(), about=type, publisher=True)
+        found = (await self._negotiating.ask(message)).get("usage")
+        if not found:
+            raise SituError(NOT_NEGOTIATED(what="profile", name=type, nearest=tuple(self.registered)))
+        return Usage.from_json(found)
+
+    def on_advice(self, callback: OnAdvice) -> Hearer[Advice | Usage]:
+        """Ask the callback what to do about an advice; plain callables run in a thread of their own.
+
+        It gives :class:`Accept` or :class:`Refuse`. What takes longer is begun, and accepted first. ``relax`` and
+        ``withdraw`` need no answer.
+        """
+
+        async def hear(message: Advice | Usage) -> None:
+            if isinstance(message, Advice):
+                await self._heard(message, callback)
+
+        hearer = self._hearing.add(hear)
+        self._negotiating.begin(self._begin_hearing())
+        return hearer
+
+    def on_usage(self, callback: Callable[[Usage], Awaitable[object] | object]) -> Hearer[Advice | Usage]:
+        """Call back when a profile is used, or no more, and each minute in between."""
+
+        async def hear(message: Advice | Usage) -> None:
+            if isinstance(message, Usage) and inspect.isawaitable(result := callback(message)):
+                await result
+
+        hearer = self._hearing.add(hear)
+        self._negotiating.begin(self._begin_hearing())
+        return hearer
+
+    # ── files ──
+
+    def store(self, path: str | os.PathLike[str]) -> None:
+        """Write what is registered to a file."""
+        entries = [{"publisher": self.client, "type": each.type, **each.body} for each in self.registered.values()]
+        write_file(path, {"profiles": entries})
+
+    def load(self, path: str | os.PathLike[str]) -> list[ProfileDraft]:
+        """What a file says; nothing is registered."""
+        return read_profiles(path)
+
+    async def register_draft(self, draft: ProfileDraft) -> Profile:
+        return await self.register(draft.type, draft.capabilities, modes=draft.modes, mode=draft.mode)
+
+    # ── what the node tells ──
+
+    def back(self) -> None:
+        """The router may have forgotten this client: have it know everything again."""
+        if self.registered:
+            self._negotiating.begin(self._register_again())
+
+    async def close(self) -> None:
+        await self._negotiating.end()
+        await self._hearing.close()
+
+    async def _register_again(self) -> None:
+        for each in tuple(self.registered.values()):
+            async with self._negotiating.turn(each.type):
+                if self.registered.get(each.type) is each:
+                    await self._negotiating.ask(
+                        Provide(req=self._negotiating.request(), type=each.type, body=each.body, version=each.version)
+                    )
+
+    # ── how ──
+
+    async def _heard(self, advice: Advice, callback: OnAdvice) -> None:
+        if advice.id in self._answers:
+            if advice.kind == "raise":  # it was heard before, and the answer was not
+                await self._send(advice.id)
+                return
+        elif advice.kind == "raise" and advice.id in self._asked:
+            return  # it is being answered
+        self._asked.add(advice.id)
+        try:
+            if inspect.iscoroutinefunction(callback):
+                answer = await callback(advice)
+            else:
+                answer = await asyncio.to_thread(callback, advice)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except Exception as error:  # noqa: BLE001 - the application's own
+            _log.error("%s: advice %s was not followed", self.client, advice.id, exc_info=error)
+            answer = Refuse()
+        if advice.kind != "raise" or answer is None:
+            return
+        if isinstance(answer, Refuse):
+            await self.answer(advice, "refused", _by_property(answer.value, advice))
+        else:
+            await self.answer(advice, "accepted")
+
+    def _remember(self, advice: str, verdict: str, values: Mapping[str, Value]) -> None:
+        self._answers[advice] = verdict, values
+        if len(self._answers) > _MOST_ANSWERS:
+            oldest = next(iter(self._answers))
+            del self._answers[oldest]
+            self._asked.discard(oldest)
+
+    async def _send(self, advice: str) -> None:
+        verdict, values = self._answers[advice]
+        message = AnswerAdvice(req=self._negotiating.request(), advice=advice, verdict=verdict, values=dict(values))
+        await self._negotiating.ask(message)
+
+    async def _begin_hearing(self) -> None:
+        """What was said before anybody listened is asked for."""
+        if not await self._hearing.begin():
+            return
+        answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), publisher=True))
+        for each in answer.get("advice", ()):
+            self._hearing.tell(Advice.from_json(each))
+
+    def _known(self, type: str) -> Profile:
+        if type not in self.registered:
+            raise SituError(NOT_NEGOTIATED(what="profile", name=type, nearest=tuple(self.registered)))
+        return self.registered[type]
+
+
+def _version(answer: Mapping[str, Any], known: Profile) -> int:
+    return int(answer.get("version", known.version))
+
+
+def _type(profile: Profile | str, client: str) -> str:
+    return profile.removeprefix(f"{client}/") if isinstance(profile, str) else profile.type
+
+
+def _by_property(value: Value | Mapping[str, Value] | None, advice: Advice) -> Mapping[str, Value]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return value
+    return dict.fromkeys(advice.values, value) if len(advice.values) == 1 else {}

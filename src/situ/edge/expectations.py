@@ -1,0 +1,259 @@
+"""What a node expects of the quality of its subscriptions, and what it hears about that.
+
+The node keeps what it registered: when its router has forgotten it, it is registered again, under the same id and with
+the same version. Names are the client's own; outside they are preceded by that of the client.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from situ.bus.interface import Bus
+from situ.catalogue import NOT_NEGOTIATED
+from situ.edge.declared import Registration
+from situ.edge.hearing import Hearer, Hearing
+from situ.edge.negotiating import Negotiating
+from situ.edge.quality_files import Body, ExpectationDraft, read_expectations, write_file
+from situ.edge.session import Session
+from situ.errors import SituError
+from situ.overlay.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
+from situ.quality.feedback import StateChange
+
+OnChange = Callable[[StateChange], Awaitable[object] | object]
+
+
+@dataclass(slots=True, eq=False)
+class Expectation:
+    """An expectation that is registered. ``options`` are the keys that have no field here."""
+
+    id: str
+    subscription: str
+    """The name of the subscription, without the client."""
+    need: Body
+    utility: float = 1.0
+    options: Body = field(default_factory=dict)
+    version: int = 1
+    suspended: bool = False
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """As a file says it."""
+        return {"need": dict(self.need), "utility": self.utility, **self.options}
+
+
+class ExpectationHandler:
+    """The expectations of one client: ``node.expectations``."""
+
+    def __init__(self, bus: Bus, session: Session) -> None:
+        self.client = session.client
+        self.registered: dict[str, Expectation] = {}
+        self._session = session
+        self._negotiating = Negotiating(session)
+        self._hearing: Hearing[StateChange] = Hearing(bus, session.client, "sub")
+        self._made_up = 0
+
+    # ── calls ──
+
+    async def register(
+        self,
+        /,
+        subscription: Registration | str,
+        need: Body,
+        *,
+        utility: float = 1.0,
+        id: str | None = None,
+        **options: Any,
+    ) -> Expectation:
+        """Say what a subscription needs; several expectations of one subscription are alternatives.
+
+        ``need`` and ``options`` are what a file of ``quality/`` has: ``sources``, ``aggregate``, and, as Python keeps
+        those words for itself, ``else_`` and ``from_``.
+        """
+        if id is None:
+            self._made_up += 1
+            id = f"e-{self._session.number}-{self._made_up}"
+        name = subscription.name if isinstance(subscription, Registration) else subscription
+        made = Expectation(
+            id=id,
+            subscription=name.removeprefix(f"{self.client}/"),
+            need=need,
+            utility=utility,
+            options=_written(options),
+        )
+        async with self._negotiating.turn(id):
+            await self._hearing.begin()
+            self._take(made, await self._expect(made, version=None))
+            self.registered[id] = made
+        return made
+
+    async def update(
+        self,
+        /,
+        id: Expectation | str,
+        *,
+        need: Body | None = None,
+        utility: float | None = None,
+        version: int | None = None,
+        **options: Any,
+    ) -> Expectation:
+        """Put something else in the place of what it needs, all at once; if that is refused, the old one stays.
+
+        ``version`` is the one that it is to have then: with it, Q112 if somebody was faster.
+        """
+        name = _id(id)
+        async with self._negotiating.turn(name):
+            known = self._known(name)
+            changes = _written(options)
+            if need is not None:
+                changes["need"] = dict(need)
+            if utility is not None:
+                changes["utility"] = utility
+            wanted = known.version + 1 if version is None else version
+            message = ChangeExpectation(req=self._negotiating.request(), expectation=name, body=changes, version=wanted)
+            answer = await self._negotiating.ask(message)
+            known.need = known.need if need is None else need
+            known.utility = known.utility if utility is None else utility
+            known.options = {**known.options, **_written(options)}
+            self._take(known, answer)
+        return known
+
+    async def suspend(self, id: Expectation | str) -> None:
+        """Let it rest: it is not matched, and nothing is done for it or said of it."""
+        await self._move(_id(id), "suspend")
+
+    async def resume(self, id: Expectation | str) -> None:
+        await self._move(_id(id), "resume")
+
+    async def revoke(self, id: Expectation | str) -> None:
+        """End it. What was done for it is undone."""
+        name = _id(id)
+        await self._move(name, "revoke")
+        self.registered.pop(name, None)
+
+    # ── hearing ──
+
+    async def state(self, id: Expectation | str) -> StateChange:
+        """How it stands now, as the router knows it."""
+        await self._hearing.begin()
+        name = _id(id)
+        answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=name))
+        for each in answer.get("states", ()):
+            told = self._own(StateChange.from_json(each))
+            if told.expectation == name:
+                return told
+        raise SituError(NOT_NEGOTIATED(what="expectation", name=name, nearest=()))
+
+    async def changes(self) -> AsyncGenerator[StateChange, None]:
+        """Every change of a state from now on, of all expectations of this client."""
+        stream = self._hearing.stream()
+        await self._hearing.begin()
+        try:
+            async for each in stream:
+                yield self._own(each)
+        finally:
+            await stream.aclose()
+
+    def on_change(self, callback: OnChange) -> Hearer[StateChange]:
+        """Call back for every change of a state; ``await`` its ``close()`` to end that."""
+        hearer = self._hearing.add(lambda change: callback(self._own(change)))
+        self._negotiating.begin(self._begin_hearing())
+        return hearer
+
+    # ── files ──
+
+    def store(self, path: str | os.PathLike[str], ids: Iterable[str] | None = None) -> None:
+        """Write what is registered to a file, in the order of registration."""
+        wanted = None if ids is None else set(ids)
+        found = [each for each in self.registered.values() if wanted is None or each.id in wanted]
+        entries = [{"subscription": f"{self.client}/{each.subscription}", "id": each.id, **each.body} for each in found]
+        write_file(path, {"expectations": entries})
+
+    def load(self, path: str | os.PathLike[str]) -> list[ExpectationDraft]:
+        """What a file says; nothing is registered."""
+        return read_expectations(path, self.client)
+
+    async def register_draft(self, draft: ExpectationDraft) -> Expectation:
+        return await self.register(
+            draft.subscription, draft.need, utility=draft.utility, id=draft.id, **dict(draft.options)
+        )
+
+    # ── what the node tells ──
+
+    def back(self) -> None:
+        """The router may have forgotten this client: have it know everything again."""
+        if self.registered:
+            self._negotiating.begin(self._register_again())
+
+    async def close(self) -> None:
+        await self._negotiating.end()
+        await self._hearing.close()
+
+    async def _register_again(self) -> None:
+        for each in tuple(self.registered.values()):
+            async with self._negotiating.turn(each.id):
+                if self.registered.get(each.id) is not each:
+                    continue
+                self._take(each, await self._expect(each, version=each.version))
+                if each.suspended:
+                    await self._call(each.id, "suspend")
+
+    # ── how ──
+
+    async def _expect(self, made: Expectation, version: int | None) -> Mapping[str, Any]:
+        return await self._negotiating.ask(
+            Expect(
+                req=self._negotiating.request(),
+                expectation=made.id,
+                sub=made.subscription,
+                body=made.body,
+                version=version,
+            )
+        )
+
+    async def _move(self, name: str, call: str) -> None:
+        async with self._negotiating.turn(name):
+            await self._call(name, call)
+            known = self.registered.get(name)
+            if known is not None:
+                known.suspended = call == "suspend"
+
+    async def _call(self, name: str, call: str) -> None:
+        await self._negotiating.ask(MoveExpectation(req=self._negotiating.request(), expectation=name, call=call))
+
+    def _take(self, known: Expectation, answer: Mapping[str, Any]) -> None:
+        known.version = int(answer.get("version", known.version))
+
+    def _known(self, name: str) -> Expectation:
+        if name not in self.registered:
+            raise SituError(NOT_NEGOTIATED(what="expectation", name=name, nearest=tuple(self.registered)))
+        return self.registered[name]
+
+    def _own(self, change: StateChange) -> StateChange:
+        """With ids as this client calls them."""
+        prefix = f"{self.client}/"
+        force = change.in_force
+        return replace(
+            change,
+            expectation=change.expectation.removeprefix(prefix),
+            in_force=None if force is None else force.removeprefix(prefix),
+        )
+
+    async def _begin_hearing(self) -> None:
+        """What was said before anybody listened is asked for."""
+        if not await self._hearing.begin():
+            return
+        answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request()))
+        for each in answer.get("states", ()):
+            self._hearing.tell(StateChange.from_json(each))
+
+
+def _id(id: Expectation | str) -> str:
+    return id if isinstance(id, str) else id.id
+
+
+def _written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names that files have for them."""
+    return {name.removesuffix("_"): value for name, value in options.items()}

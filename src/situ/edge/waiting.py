@@ -1,0 +1,79 @@
+"""An event loop in a thread of its own, for programs that run none: calls are made there and waited for here."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+T = TypeVar("T")
+H = TypeVar("H")
+H_co = TypeVar("H_co", covariant=True)
+P = ParamSpec("P")
+
+
+class Loop:
+    """An event loop in a thread."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+        self.closed = False
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the loop and wait for the outcome; Ctrl-C while waiting cancels the work."""
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        async def end() -> None:
+            await self.loop.shutdown_asyncgens()
+
+        self.call(end())
+        self.closed = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class Handled(Protocol[H_co]):
+    """Something of a node that has calls of its own."""
+
+    @property
+    def _loop(self) -> Loop: ...
+
+    @property
+    def _handler(self) -> H_co: ...
+
+
+def called(work: Callable[Concatenate[H, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Handled[H], P], T]:
+    """The same call of a handler, waited for."""
+
+    @wraps(work)
+    def call(self: Handled[H], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.call(work(self._handler, *args, **kwargs))
+
+    return call
+
+
+def iterate(loop: Loop, stream: AsyncGenerator[T, None]) -> Iterator[T]:
+    async def step() -> T | None:
+        try:
+            return await anext(stream)
+        except StopAsyncIteration:
+            return None
+
+    try:
+        while (event := loop.call(step())) is not None:
+            yield event
+    finally:
+        if not loop.closed:
+            loop.call(stream.aclose())
