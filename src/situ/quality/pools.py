@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from situ.quality.expectation import Expectation
 from situ.quality.profile import Profile
 from situ.quality.property import Point
 from situ.quality.rows import Columns, Flags, Matrix, Numbers, Rows, at_least, at_most
@@ -40,9 +41,10 @@ class Floors:
         """The floors of some expectations."""
         return self._rows.values[:, [self._rows.place(number) for number in numbers]]
 
-    def put_new(self, numbers: Sequence[int], matrix: Matrix) -> None:
+    def put_new(self, numbers: Sequence[int], expectations: Sequence[Expectation]) -> None:
+        """Write down what expectations ask whose numbers are not here yet."""
         first = len(self._rows)
-        self._rows.put_new(numbers, matrix)
+        self._rows.put_new(numbers, self._rows.columns.floors(expectations))
         if len(self._rows) > len(self._numbers):
             grown = np.zeros(2 * len(self._rows), dtype=np.int64)
             grown[:first] = self._numbers[:first]

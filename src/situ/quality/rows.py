@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from situ.quality.expectation import Expectation
+
 Matrix = NDArray[np.float64]
 """One row for each property, one column for each point: comparisons run along memory."""
 Flags = NDArray[np.bool_]
@@ -20,42 +22,56 @@ Numbers = NDArray[np.int64]
 K = TypeVar("K", bound=Hashable)
 
 NOWHERE = -np.inf
+_MOST = np.finfo(np.float64).max
 _AT_ONCE = 2_000_000
 """Comparisons of one property that are made at once: what is in between must stay small."""
+
+
+class _Places(dict[str, int]):
+    """Whoever is asked for gets the next place, if it has none."""
+
+    def __missing__(self, id: str) -> int:
+        self[id] = place = len(self)
+        return place
 
 
 class Columns:
     """Which property is in which column. They are never taken back."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
+        self._places = _Places()
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def place(self, id: str) -> int:
-        """Where a property is; from now on, if it is new."""
-        return self._places.setdefault(id, len(self._places))
-
     def vector(self, point: Mapping[str, float]) -> Matrix:
         """A point as an array."""
-        places = [self.place(id) for id in point]
-        found = np.full(len(self._places), NOWHERE)
-        if places:
-            found[places] = list(point.values())
-        return found
+        return self.matrix([point])[:, 0]
 
     def matrix(self, points: Sequence[Mapping[str, float]]) -> Matrix:
         """Points as arrays, one in each column of the result."""
-        by_place: dict[int, tuple[list[int], list[float]]] = {}
-        for number, point in enumerate(points):
-            for id, value in point.items():
-                numbers, values = by_place.setdefault(self.place(id), ([], []))
-                numbers.append(number)
-                values.append(value)
-        found = np.full((len(self._places), len(points)), NOWHERE)
-        for place, (numbers, values) in by_place.items():
-            found[place, numbers] = values
+        places: list[int] = []
+        values: list[float] = []
+        for point in points:
+            places += map(self._places.__getitem__, point)
+            values += point.values()
+        return self._filled([len(point) for point in points], places, values)
+
+    def floors(self, expectations: Sequence[Expectation]) -> Matrix:
+        """What expectations ask as arrays, likewise: :attr:`Expectation.asked` of many."""
+        places: list[int] = []
+        values: list[float] = []
+        for each in expectations:
+            needs = each.needs
+            places += map(self._places.__getitem__, needs)
+            values += [need.lb if need.about.maximise else -need.ub for need in needs.values()]
+        goodness = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
+        return self._filled([len(each.needs) for each in expectations], places, goodness)
+
+    def _filled(self, counts: list[int], places: list[int], values: list[float] | Matrix) -> Matrix:
+        """So many values in each column, at these places."""
+        found = np.full((len(self._places), len(counts)), NOWHERE)
+        found[places, np.repeat(np.arange(len(counts)), counts)] = values
         return found
 
 

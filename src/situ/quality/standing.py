@@ -4,12 +4,14 @@ States are those of matching against all relevant profiles, found by the skyline
 is not unsatisfied has a *witness*, a profile that makes its state so. When a profile changes, those whose witness it is
 are matched again unless it still is one, and of the others those are raised that its new points raise; nobody else is
 touched. Who wants several publishers is matched against all profiles, as skylines do not suffice for that.
+
+Expectations that are suspended are none of its business: they are dropped and put again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from situ.quality.expectation import Expectation
 from situ.quality.matching import Match, State, composed
 from situ.quality.pools import Pool
 from situ.quality.profile import Profile
-from situ.quality.rows import Numbers, first_that_meet
+from situ.quality.rows import Matrix, Numbers, first_that_meet
 from situ.quality.skyline import Skyline
 
 Pools = frozenset[str]
@@ -27,36 +29,19 @@ _NOBODY = -1
 _NONE = int(State.UNSATISFIED)
 _ABLE = int(State.SATISFIABLE)
 _NOW = int(State.SATISFIED)
+_FEW = 16
+"""Expectations per pool, below which those that are asked about are looked up one by one."""
 
 
-@dataclass(slots=True)
-class _Numbered:
-    """Numbers from 0 for names, given again when they are free."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    free: list[int] = field(default_factory=list)
-
-    def take(self, name: str) -> int:
-        if self.free:
-            number = self.free.pop()
-            self.names[number] = name
-        else:
-            number = len(self.names)
-            self.names.append(name)
-        self.numbers[name] = number
-        return number
-
-    def give_back(self, name: str) -> int:
-        number = self.numbers.pop(name)
-        self.free.append(number)
-        return number
-
-
-@dataclass(slots=True)
-class _Entry:
+class _Entry(NamedTuple):
+    number: int
     expectation: Expectation
     pools: Pools
+
+
+class _Home(NamedTuple):
+    number: int
+    pool: str
 
 
 class Standing:
@@ -64,39 +49,42 @@ class Standing:
 
     def __init__(self) -> None:
         self._pools: dict[str, Pool] = {}
-        self._pool_of: dict[str, str] = {}
-        """Profile → its pool."""
+        self._homes: dict[str, _Home] = {}
+        """Of profiles, by id."""
+        self._publishing: list[str] = []
+        """Profiles by number. Numbers of those that are gone are given again."""
+        self._free_homes: list[int] = []
         self._entries: dict[str, _Entry] = {}
+        self._asking: list[_Entry] = []
+        """By number, likewise."""
+        self._free_entries: list[int] = []
         self._several: dict[str, set[str]] = {}
         """Pool → the expectations of several publishers to which it is relevant."""
-        self._expectations = _Numbered()
-        self._profiles = _Numbered()
         self._states: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._witnesses: Numbers = np.zeros(0, dtype=np.int64)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
     def state(self, id: str) -> State:
-        return State(int(self._states[self._expectations.numbers[id]]))
+        return State(int(self._states[self._entries[id].number]))
 
     def states(self) -> Mapping[str, State]:
         """Of all expectations."""
         by_value = {int(state): state for state in State}
         states = self._states.tolist()
-        return {id: by_value[states[number]] for id, number in self._expectations.numbers.items()}
+        return {id: by_value[states[entry.number]] for id, entry in self._entries.items()}
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""
-        number = int(self._witnesses[self._expectations.numbers[id]])
-        return None if number == _NOBODY else self._profiles.names[number]
+        number = int(self._witnesses[self._entries[id].number])
+        return None if number == _NOBODY else self._publishing[number]
 
     def candidates(self, id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Of all relevant profiles those that satisfy it, and those that do not but could be adapted to it; by id."""
-        entry = self._entries[id]
-        asked = entry.expectation.asked
+        asked = self._entries[id].expectation.asked
         now: list[str] = []
         able: list[str] = []
-        for pool in self._relevant(entry.pools):
+        for pool in self._relevant(id):
             for found, more in zip((now, able), pool.candidates(asked), strict=True):
                 found += more
         return tuple(sorted(now)), tuple(sorted(able))
@@ -108,21 +96,20 @@ class Standing:
 
     def relevant(self, id: str) -> tuple[str, ...]:
         """All profiles that are relevant to it, by id."""
-        return tuple(sorted(each for pool in self._relevant(self._entries[id].pools) for each in pool.profiles))
+        return tuple(sorted(each for pool in self._relevant(id) for each in pool.profiles))
 
     def profile(self, id: str) -> Profile:
-        return self._pools[self._pool_of[id]].profiles[id]
+        return self._pools[self._homes[id].pool].profiles[id]
 
     # ── changing ──────────────────────────────────────────────────────────────────────────────────
 
     def put_profile(self, profile: Profile, pool: str) -> frozenset[str]:
         """A profile is there, is another, or is in another pool."""
         before: dict[int, int] = {}
-        if self._pool_of.get(profile.id, pool) != pool:
+        if profile.id in self._homes and self._homes[profile.id].pool != pool:
             self._take_out(profile.id, before)
-        if profile.id not in self._pool_of:
-            self._pool_of[profile.id] = pool
-            self._profiles.take(profile.id)
+        if profile.id not in self._homes:
+            self._settle(profile.id, pool)
         place = self._pools.setdefault(pool, Pool())
         if place.put(profile):
             self._reconsider(profile, place, before)
@@ -131,7 +118,7 @@ class Standing:
 
     def drop_profile(self, id: str) -> frozenset[str]:
         before: dict[int, int] = {}
-        if id in self._pool_of:
+        if id in self._homes:
             self._take_out(id, before)
         return self._changed(before)
 
@@ -141,8 +128,7 @@ class Standing:
 
     def drop_expectation(self, id: str) -> frozenset[str]:
         if id in self._entries:
-            self._forget(id)
-            self._expectations.give_back(id)
+            self._free_entries.append(self._forget(id))
         return frozenset()
 
     def put_many(
@@ -152,12 +138,9 @@ class Standing:
     ) -> frozenset[str]:
         """Many at once. Every expectation of a pool that gets new profiles is matched anew."""
         before: dict[int, int] = {}
-        new: set[str] = set()
         touched = self._take_in(profiles)
-        numbers = set(self._put_floors(expectations, before, new))
-        for name in touched:
-            numbers.update(self._pools[name].floors.numbers.tolist())
-        chosen = np.fromiter(sorted(numbers), dtype=np.int64, count=len(numbers))
+        decided, new = self._enter(expectations, before)
+        chosen = np.unique(np.concatenate([decided, *(self._pools[name].floors.numbers for name in touched)]))
         self._note(before, chosen)
         self._match(chosen)
         for name in touched:
@@ -171,35 +154,39 @@ class Standing:
         """Put profiles into their pools, and tell which pools are not what they were."""
         touched: set[str] = set()
         by_pool: dict[str, list[Profile]] = {}
-        for profile, pool in {profile.id: (profile, pool) for profile, pool in profiles}.values():
-            if profile.id in self._pool_of:
-                touched.add(self._remove(profile.id)[0])
+        for id, (profile, pool) in {profile.id: (profile, pool) for profile, pool in profiles}.items():
+            if id in self._homes:
+                touched.add(self._remove(id).pool)
+            self._settle(id, pool)
             by_pool.setdefault(pool, []).append(profile)
         for name, news in by_pool.items():
-            for each in news:
-                self._pool_of[each.id] = name
-                self._profiles.take(each.id)
             self._pools.setdefault(name, Pool()).put_new(news)
         return touched.union(by_pool)
 
-    def _remove(self, id: str) -> tuple[str, int]:
-        """Take a profile out of its pool, and tell which that was and which number it had."""
-        name = self._pool_of.pop(id)
-        self._pools[name].drop(id)
-        return name, self._profiles.give_back(id)
+    def _settle(self, id: str, pool: str) -> None:
+        number = self._free_homes.pop() if self._free_homes else len(self._publishing)
+        self._homes[id] = _Home(number, pool)
+        self._publishing[number : number + 1] = (id,)
+
+    def _remove(self, id: str) -> _Home:
+        """Take a profile out of its pool, and tell where it was."""
+        home = self._homes.pop(id)
+        self._pools[home.pool].drop(id)
+        self._free_homes.append(home.number)
+        return home
 
     def _take_out(self, id: str, before: dict[int, int]) -> None:
-        name, number = self._remove(id)
-        numbers = self._pools[name].floors.numbers
-        lost = numbers[self._witnesses[numbers] == number]
+        home = self._remove(id)
+        numbers = self._pools[home.pool].floors.numbers
+        lost = numbers[self._witnesses[numbers] == home.number]
         self._note(before, lost)
         self._match(lost)
-        self._recount(name, before)
-        self._tidy(name)
+        self._recount(home.pool, before)
+        self._tidy(home.pool)
 
     def _reconsider(self, profile: Profile, pool: Pool, before: dict[int, int]) -> None:
         """A profile of a pool has other points than before: raise what it raises, match again what it let fall."""
-        number = self._profiles.numbers[profile.id]
+        number = self._homes[profile.id].number
         numbers = pool.floors.numbers
         now, able = pool.met_by(profile)
         states = self._states[numbers]
@@ -213,54 +200,62 @@ class Standing:
 
     # ── expectations ──────────────────────────────────────────────────────────────────────────────
 
-    def _put_floors(
-        self, expectations: Iterable[tuple[Expectation, Pools]], before: dict[int, int], new: set[str]
-    ) -> list[int]:
-        """Write down what is asked of which pool, and tell the numbers of all that skylines decide."""
-        by_pool: dict[str, dict[int, Expectation]] = {}
-        decided: list[int] = []
-        for expectation, pools in {each.id: (each, pools) for each, pools in expectations}.values():
-            number = self._enter(expectation, pools, before, new)
-            if expectation.publishers > 1:
-                for pool in pools:
-                    self._several.setdefault(pool, set()).add(expectation.id)
-                self._count(expectation.id)
-                continue
-            decided.append(number)
-            for pool in pools:
-                by_pool.setdefault(pool, {})[number] = expectation
-        for name, asking in by_pool.items():
-            place = self._pools.setdefault(name, Pool())
-            asked = place.columns.matrix([each.asked for each in asking.values()])
-            place.floors.put_new(list(asking), asked)
-        return decided
-
-    def _enter(self, expectation: Expectation, pools: Pools, before: dict[int, int], new: set[str]) -> int:
-        id = expectation.id
-        if id in self._entries:
-            number = self._expectations.numbers[id]
-            self._note(before, np.asarray([number]))
-            self._forget(id)
-        else:
-            number = self._expectations.take(id)
-            new.add(id)
-            if number >= len(self._states):
-                self._states = np.resize(self._states, 2 * number + 4)
-                self._witnesses = np.resize(self._witnesses, 2 * number + 4)
-            self._states[number] = _NONE
-        self._witnesses[number] = _NOBODY
-        self._entries[id] = _Entry(expectation, pools)
-        return number
-
-    def _forget(self, id: str) -> None:
-        """Take out what an expectation asks."""
-        entry = self._entries.pop(id)
-        for pool in entry.pools:
-            if entry.expectation.publishers > 1:
-                self._several[pool].remove(id)
+    def _enter(
+        self, expectations: Iterable[tuple[Expectation, Pools]], before: dict[int, int]
+    ) -> tuple[Numbers, frozenset[str]]:
+        """Write down who asks what; tell the numbers of those that skylines decide on, and who is new."""
+        latest = {each.id: (each, pools) for each, pools in expectations}
+        new = frozenset(latest.keys() - self._entries.keys())
+        entries: list[_Entry] = []
+        for id, (expectation, pools) in latest.items():
+            if id in self._entries:
+                self._note(before, np.asarray([self._entries[id].number]))
+                number = self._forget(id)
             else:
-                self._pools[pool].floors.drop(self._expectations.numbers[id])
-                self._tidy(pool)
+                number = self._free_entries.pop() if self._free_entries else len(self._asking)
+            entry = self._entries[id] = _Entry(number, expectation, pools)
+            self._asking[number : number + 1] = (entry,)
+            entries.append(entry)
+        self._grow()
+        decided = [each for each in entries if each.expectation.publishers == 1]
+        self._put_floors(decided)
+        for each in entries:
+            if each.expectation.publishers > 1:
+                self._put_several(each)
+        return np.asarray([each.number for each in decided], dtype=np.int64), new
+
+    def _put_floors(self, entries: list[_Entry]) -> None:
+        by_pool: dict[str, list[_Entry]] = {}
+        for entry in entries:
+            for name in entry.pools:
+                by_pool.setdefault(name, []).append(entry)
+        for name, asking in by_pool.items():
+            pool = self._pools.setdefault(name, Pool())
+            pool.floors.put_new([each.number for each in asking], [each.expectation for each in asking])
+
+    def _put_several(self, entry: _Entry) -> None:
+        for name in entry.pools:
+            self._several.setdefault(name, set()).add(entry.expectation.id)
+        self._witnesses[entry.number] = _NOBODY
+        self._count(entry)
+
+    def _grow(self) -> None:
+        missing = len(self._asking) - len(self._states)
+        if missing > 0:
+            missing += len(self._asking)
+            self._states = np.concatenate([self._states, np.full(missing, _NONE, dtype=np.int8)])
+            self._witnesses = np.concatenate([self._witnesses, np.full(missing, _NOBODY, dtype=np.int64)])
+
+    def _forget(self, id: str) -> int:
+        """Take out what an expectation asks, and tell the number that it had."""
+        number, expectation, pools = self._entries.pop(id)
+        for name in pools:
+            if expectation.publishers > 1:
+                self._several[name].remove(id)
+            else:
+                self._pools[name].floors.drop(number)
+                self._tidy(name)
+        return number
 
     def _tidy(self, name: str) -> None:
         """Nothing is kept of a pool in which nothing is left."""
@@ -275,42 +270,59 @@ class Standing:
             return
         self._states[numbers] = _NONE
         self._witnesses[numbers] = _NOBODY
+        asking = self._looked_up(numbers) if len(numbers) < _FEW * len(self._pools) else self._sifted(numbers)
+        for pool, chosen, floors in asking:
+            self._raise(_NOW, pool.now, chosen, floors)
+        for pool, chosen, floors in asking:
+            self._raise(_ABLE, pool.able, chosen, floors)
+
+    def _looked_up(self, numbers: Numbers) -> list[tuple[Pool, Numbers, Matrix]]:
+        """Pools with profiles, which of these expectations they are relevant to, and what those ask."""
         by_pool: dict[str, list[int]] = {}
         for number in numbers.tolist():
-            for name in self._entries[self._expectations.names[number]].pools:
+            for name in self._asking[number].pools:
                 by_pool.setdefault(name, []).append(number)
         asking = [(pool, each) for name, each in by_pool.items() if (pool := self._pools[name]).profiles]
-        for pool, each in asking:
-            self._raise(_NOW, pool, pool.now, each)
-        for pool, each in asking:
-            self._raise(_ABLE, pool, pool.able, each)
+        return [(pool, np.asarray(each), pool.floors.of(each)) for pool, each in asking]
 
-    def _raise(self, state: int, pool: Pool, skyline: Skyline, asking: list[int]) -> None:
+    def _sifted(self, numbers: Numbers) -> list[tuple[Pool, Numbers, Matrix]]:
+        """The same for many: each pool is asked which of them it has."""
+        wanted = np.zeros(len(self._asking), dtype=np.bool_)
+        wanted[numbers] = True
+        found: list[tuple[Pool, Numbers, Matrix]] = []
+        for pool in self._pools.values():
+            if pool.profiles:
+                chosen = wanted[pool.floors.numbers]
+                found.append((pool, pool.floors.numbers[chosen], pool.floors.values[:, chosen]))
+        return found
+
+    def _raise(self, state: int, skyline: Skyline, numbers: Numbers, floors: Matrix) -> None:
         """Raise those to a state that a member of the skyline meets and that are not there yet."""
-        numbers = np.asarray(asking)
-        numbers = numbers[self._states[numbers] == _NONE]
+        open_ = self._states[numbers] == _NONE
+        numbers = numbers[open_]
         if not len(numbers):
             return
-        found = first_that_meet(pool.floors.of(numbers.tolist()), skyline.members.values)
+        found = first_that_meet(floors[:, open_], skyline.members.values)
         met = found >= 0
-        witnesses = np.asarray([self._profiles.numbers[id] for id, _ in skyline.members.keys])
+        witnesses = np.asarray([self._homes[id].number for id, _ in skyline.members.keys])
         self._states[numbers[met]] = state
         self._witnesses[numbers[met]] = witnesses[found[met]]
 
     def _recount(self, pool: str, before: dict[int, int]) -> None:
         """Count again for those that want several publishers and can get some of this pool."""
         for id in self._several.get(pool, ()):
-            self._note(before, np.asarray([self._expectations.numbers[id]]))
-            self._count(id)
+            entry = self._entries[id]
+            self._note(before, np.asarray([entry.number]))
+            self._count(entry)
 
-    def _count(self, id: str) -> None:
-        now, able = ([self.profile(each) for each in found] for found in self.candidates(id))
-        self._states[self._expectations.numbers[id]] = composed(self._entries[id].expectation, now, able)
+    def _count(self, entry: _Entry) -> None:
+        now, able = ([self.profile(each) for each in found] for found in self.candidates(entry.expectation.id))
+        self._states[entry.number] = composed(entry.expectation, now, able)
+
+    def _relevant(self, id: str) -> list[Pool]:
+        return [self._pools[name] for name in self._entries[id].pools if name in self._pools]
 
     # ── what changed ──────────────────────────────────────────────────────────────────────────────
-
-    def _relevant(self, pools: Pools) -> list[Pool]:
-        return [self._pools[each] for each in sorted(pools) if each in self._pools]
 
     def _note(self, before: dict[int, int], numbers: Numbers) -> None:
         """Remember the states of expectations that may change."""
@@ -320,5 +332,5 @@ class Standing:
     def _changed(self, before: Mapping[int, int]) -> frozenset[str]:
         numbers = np.fromiter(before, dtype=np.int64, count=len(before))
         former = np.fromiter(before.values(), dtype=np.int8, count=len(before))
-        names = self._expectations.names
-        return frozenset(names[number] for number in numbers[self._states[numbers] != former].tolist())
+        different = numbers[self._states[numbers] != former].tolist()
+        return frozenset(self._asking[number].expectation.id for number in different)
