@@ -27,6 +27,7 @@ import situ.registry.upgrade
 from situ.deployment import Deployment
 from situ.deployment.numbering import NO_NUMBERING
 from situ.errors import SituError
+from situ.quality.shape import Limit, Shape, Thin
 from situ.registry import Key, Registry, open_registry
 from situ.registry.snapshots import decode_deployment, encode_deployment
 from situ.registry.tables import METADATA
@@ -99,6 +100,41 @@ def plant(registry: Registry) -> Registry:
     """A registry to which the plant has been applied."""
     assert registry.apply(PLANT, "ann", "first").version == 1
     return registry
+
+
+class TestQuality:
+    THIN = Shape(thin=Thin(limits=(Limit(events=10, since=5),)))
+
+    def test_shapes_are_versions_that_everybody_reads(self, plant: Registry, opened: Open) -> None:
+        other = opened()
+        assert plant.shape({"control/high": self.THIN}, who="router").version == 2
+        assert other.current().shapes == {"control/high": self.THIN}
+        assert other.current() == plant.current()
+        assert plant.shape({"control/high": self.THIN}, who="router").version == 2
+        assert plant.shape({"control/high": None, "control/other": None}, who="router").version == 3
+        assert opened().current().shapes == {}
+        assert other.at(2).shapes == {"control/high": self.THIN}
+
+    def test_applying_the_folder_leaves_shapes_alone(self, plant: Registry) -> None:
+        plant.shape({"control/high": self.THIN}, who="router")
+        assert plant.apply(PLANT, "ann").version == 2
+        assert plant.current().shapes == {"control/high": self.THIN}
+
+    def test_what_is_kept_is_there_for_the_next_process(self, registry: Registry, opened: Open) -> None:
+        kept = registry.kept("quality")
+        assert kept.read() == {}
+        kept.keep({"expectation/a/1": {"version": 1}, "ledger": [1, 2.5, "x"], "gone": None})
+        kept.keep({"expectation/a/1": {"version": 2}, "ledger": None, "profile/p/T": {}})
+        kept.keep({})
+        assert opened().kept("quality").read() == {"expectation/a/1": {"version": 2}, "profile/p/T": {}}
+        assert opened().kept("other").read() == {}
+
+    def test_a_step_is_kept_whole_or_not_at_all(self, registry: Registry) -> None:
+        kept = registry.kept("quality")
+        kept.keep({"a": 1})
+        with pytest.raises(ValueError, match="JSON"):
+            kept.keep({"a": 2, "b": float("nan")})
+        assert kept.read() == {"a": 1}
 
 
 class TestContexts:

@@ -22,6 +22,7 @@ from situ.deployment import Change, Deployment, difference
 from situ.documents import Document
 from situ.errors import Problem, SituError
 from situ.interpretation.changing import Allowed
+from situ.quality.shape import Shape
 from situ.registry import store
 from situ.registry.api_changes import (
     find,
@@ -35,6 +36,7 @@ from situ.registry.client_changes import Declaration, propose_clients
 from situ.registry.context_changes import USUAL
 from situ.registry.database import Database
 from situ.registry.folder_changes import propose_folder
+from situ.registry.kept_state import KeptState
 from situ.registry.moving import is_change, next_state, state_read, with_moves
 from situ.registry.objects import (
     Key,
@@ -52,6 +54,7 @@ from situ.registry.principals import Principals
 from situ.registry.proposal import Proposal, State
 from situ.registry.scope_changes import propose_scopes
 from situ.registry.scope_history import Epoch, epochs, suspended_by
+from situ.registry.shape_changes import propose_shapes
 from situ.registry.store import Author, Recorded, Version
 from situ.registry.written import Written
 from situ.situation.policies.start import Start
@@ -123,6 +126,10 @@ class Registry:
     def principals(self) -> Principals:
         """Who is let in with keys of their own."""
         return Principals(self._database, self._clock)
+
+    def kept(self, part: str) -> KeptState:
+        """What a part of Situ keeps here to go on with."""
+        return KeptState(self._database, part)
 
     # ── what there is ──
 
@@ -296,6 +303,10 @@ class Registry:
         proposal, problems = propose_scopes(state, operation, by, epoch)
         changes = difference(state.deployment, proposal.deployment)
         return Applied(deployment=state.deployment, changes=changes, problems=problems)
+
+    def shape(self, shapes: Mapping[str, Shape | None], *, who: str, reason: str = "") -> Applied:
+        """Shape what subscriptions get, by their ids; None: not at all any more."""
+        return self._single(lambda state: (propose_shapes(state, shapes), ()), who, reason)
 
     # ── how a change is made ──
 
