@@ -1,0 +1,123 @@
+"""Suppress: events that say nearly what the last one said are left out, so that less is sent for known imprecision.
+
+At any time the latest value differs from the last one that passed by no more than δ. So an event that is older than the
+latest of its key never passes: it would set the value back that δ is counted from. The latest that was held back is
+remembered; if δ becomes smaller, and it is then too far away, it passes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from situ.event.row import Row
+from situ.quality.shape import Suppress
+from situ.quality.shaping.kept import MOST_KEYS, row_as_json, row_from_json
+from situ.quality.shaping.keys import Key, Read, key_of, number_of
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Told(Generic[T]):
+    """Of one key: the last value that passed, when; when the latest was, and what, if it did not pass."""
+
+    value: float
+    time: int
+    latest: int
+    held: tuple[float, T] | None = None
+
+    def passes(self, value: float, time: int, what: T, delta: float, silence: int | None) -> bool:
+        """Whether this passes; it is remembered either way."""
+        if time < self.latest:
+            return False
+        self.latest = time
+        if abs(value - self.value) > delta or (silence is not None and time - self.time >= silence):
+            self.value, self.time, self.held = value, time, None
+            return True
+        self.held = (value, what)
+        return False
+
+    def lowered(self, delta: float) -> T | None:
+        """What was held back and is too far away for this δ; it has passed."""
+        if self.held is None or abs(self.held[0] - self.value) <= delta:
+            return None
+        self.value, what = self.held
+        self.time, self.held = self.latest, None
+        return what
+
+
+class Suppressed:
+    """One attribute of the events of one subscription."""
+
+    def __init__(self, suppress: Suppress, read: Read) -> None:
+        self.suppress = suppress
+        self._read = read
+        self._key = key_of(suppress.per, read)
+        self._deltas = dict(suppress.per_key)
+        self._told: dict[Key, Told[Row]] = {}
+
+    def take(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that pass."""
+        attribute, silence = self.suppress.attribute, self.suppress.max_silence
+        read, key_of, told, passed = self._read, self._key, self._told, []
+        delta = self.suppress.delta
+        for row in rows:
+            value = number_of(read(row).get(attribute))
+            if value is None:  # whatever else it tells
+                passed.append(row)
+                continue
+            key = key_of(row)
+            known = told.get(key)
+            if known is None:
+                self._begin(key, value, row.time)
+                passed.append(row)
+            elif known.passes(value, row.time, row, self._delta(key) if self._deltas else delta, silence):
+                passed.append(row)
+        return passed
+
+    def delta(self, row: Row) -> float:
+        """How far what is delivered as this may be from the latest."""
+        return self._delta(self._key(row)) if self._deltas else self.suppress.delta
+
+    def _delta(self, key: Key) -> float:
+        return min(self.suppress.delta, self._deltas.get(key[-1], self.suppress.delta))
+
+    def _begin(self, key: Key, value: float, time: int) -> None:
+        while len(self._told) >= MOST_KEYS:
+            del self._told[next(iter(self._told))]
+        self._told[key] = Told(value, time, time)
+
+    def adopt(self, suppress: Suppress) -> list[Row]:
+        """Go on with another δ: what was held back and must be told then, in the order in which it happened."""
+        self.suppress = suppress
+        self._deltas = dict(suppress.per_key)
+        return self._lowered(self._delta)
+
+    def end(self) -> list[Row]:
+        """Nothing is suppressed any more: whatever was held back is told, unless it says the same."""
+        return self._lowered(lambda _: 0.0)
+
+    def _lowered(self, delta: Callable[[Key], float]) -> list[Row]:
+        found = [row for key, told in self._told.items() if (row := told.lowered(delta(key))) is not None]
+        return sorted(found, key=in_order)
+
+    def as_json(self) -> list[Any]:
+        return [
+            [list(key), each.value, each.time, each.latest, row_as_json(each.held[1]) if each.held else None]
+            for key, each in self._told.items()
+        ]
+
+    def restore(self, stored: Iterable[Sequence[Any]]) -> None:
+        for key, value, time, latest, held in stored:
+            known = self._told[tuple(key)] = Told(value, time, latest)
+            if held is not None:
+                row = row_from_json(held)
+                number = number_of(self._read(row).get(self.suppress.attribute))
+                known.held = None if number is None else (number, row)
+
+
+def in_order(row: Row) -> tuple[Any, ...]:
+    """The order in which events that were held back are let go together: that of their times."""
+    return (row.time, row.id, row.client, row.incarnation, row.seq)

@@ -1,0 +1,232 @@
+"""Thin: no more than so many events in a window of event time.
+
+Where the first of a source is kept it is the one that comes first in the log, and passes at once. To keep the last or
+the best, or the first of several sources, a window has to be over: its events wait until the watermark has passed its
+end. What is known of a window goes when the watermark has passed its end by the lateness once more; whatever comes for
+it then is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.event.row import Row
+from situ.quality.shape import Limit, Thin
+from situ.quality.shaping.kept import MOST_KEYS, row_as_json, row_from_json
+from situ.quality.shaping.keys import Key, Read, key_of, text_of
+from situ.quality.shaping.suppress import in_order
+from situ.quality.shaping.track import NEVER, Patience, Track
+from situ.quality.shaping.windows import Window, window_at
+
+_MINUTE = 60_000_000
+_ACROSS: Key = ()
+
+Named = tuple[str, Window]
+"""A window of what one attribute says; of everything, if that is not told apart."""
+
+
+@dataclass(slots=True)
+class _Filled:
+    """What is known of a window: when it ends, how many have passed, and who waits for the decision."""
+
+    end: int
+    count: int = 0
+    waiting: list[Row] = field(default_factory=list)
+    decided: bool = False
+
+
+@dataclass(slots=True)
+class _Line(Track):
+    """A line of events with its windows; ``due`` is the first end of one that is to be decided."""
+
+    windows: dict[Named, _Filled] = field(default_factory=dict)
+    due: int = NEVER
+
+
+class Thinned:
+    """The events of one subscription."""
+
+    def __init__(self, thin: Thin, patience: Patience, read: Read) -> None:
+        self.thin = thin
+        self.late = 0
+        """Events that came too late for their window."""
+        self.dropped = 0
+        """Events that there was no room for in theirs."""
+        self._patience = patience
+        self._waits = thin.across or thin.keep != "first"
+        self._rank = _RANKS["earliest" if thin.keep == "first" else thin.keep]
+        per = thin.per
+        if thin.across:
+            self._line_of: Callable[[Row], Key] = lambda _: _ACROSS
+            self._name_of = (lambda row: text_of(read(row).get(per))) if per else None
+        else:
+            self._line_of, self._name_of = key_of(per, read), None
+        self._lines: dict[Key, _Line] = {}
+
+    @property
+    def holds(self) -> bool:
+        """Whether events wait that only time, or others, let go."""
+        return self._waits and any(line.due < NEVER for line in self._lines.values())
+
+    def take(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that pass now: some of these, and some that have waited."""
+        return self._wait(rows) if self._waits else self._first(rows)
+
+    def _first(self, rows: Sequence[Row]) -> list[Row]:
+        lines, line_of, limits, passed = self._lines, self._line_of, self.thin.limits, []
+        only = limits[0] if len(limits) == 1 and limits[0].since is None and limits[0].until is None else None
+        old = 2 * self._patience.lateness
+        events, minutes, quota, length = _plain(only) if only is not None else (1, 1, False, 1)
+        capacity = events if quota else 1
+        for row in rows:
+            key, time = line_of(row), row.time
+            line = lines.get(key) or self._begin(key)
+            if only is None:
+                window = window_at(time, limits)
+                if window is None:
+                    line.note(row)
+                    passed.append(row)
+                    continue
+                capacity = window.capacity
+            else:
+                window = Window((time if quota else time * events) // length, events, minutes, quota)
+            # An event is never behind the end of its window: most need not be asked whether they are late.
+            if time < line.high - old and window.end <= line.high - old:
+                self.late += 1
+                continue
+            name = ("", window)
+            filled = line.windows.get(name)
+            if filled is None:
+                filled = line.windows[name] = _Filled(window.end)
+                _forget(line, line.high - old)
+            if filled.count < capacity:
+                filled.count += 1
+                passed.append(row)
+            else:
+                self.dropped += 1
+            line.note(row)
+        return passed
+
+    def _wait(self, rows: Sequence[Row]) -> list[Row]:
+        passed: list[Row] = []
+        lateness, rank, name_of = self._patience.lateness, self._rank, self._name_of
+        for row in rows:
+            key = self._line_of(row)
+            line = self._lines.get(key) or self._begin(key)
+            window = window_at(row.time, self.thin.limits)
+            watermark = line.watermark(lateness)
+            if window is None:
+                passed.append(row)
+            elif window.end <= watermark - lateness:
+                self.late += 1
+            else:
+                name = (name_of(row) if name_of is not None else "", window)
+                filled = line.windows.get(name)
+                if filled is None:
+                    filled = line.windows[name] = _Filled(window.end, decided=window.end <= watermark)
+                    if not filled.decided:
+                        line.due = min(line.due, window.end)
+                if filled.decided:
+                    self.dropped += 1
+                else:
+                    filled.waiting.append(row)
+                    if len(filled.waiting) > window.capacity:
+                        filled.waiting.remove(max(filled.waiting, key=rank))
+                        self.dropped += 1
+            line.note(row)
+            passed += self._decide(line)
+        return passed
+
+    def _decide(self, line: _Line) -> list[Row]:
+        """What waited in windows that the watermark has passed."""
+        watermark = line.watermark(self._patience.lateness)
+        if watermark < line.due:
+            return []
+        over = [each for each in line.windows.values() if not each.decided and each.end <= watermark]
+        found: list[Row] = []
+        for each in over:
+            found += each.waiting
+            each.waiting, each.decided = [], True
+        line.due = min((each.end for each in line.windows.values() if not each.decided), default=NEVER)
+        _forget(line, watermark - self._patience.lateness)
+        return sorted(found, key=in_order)
+
+    def tick(self, now: int) -> list[Row]:
+        """What need not wait any longer, because nothing has come for long."""
+        found: list[Row] = []
+        for line in self._lines.values():
+            if line.due < NEVER:
+                line.fall_silent(now, self._patience)
+                found += self._decide(line)
+        return sorted(found, key=in_order)
+
+    def adopt(self, thin: Thin) -> bool:
+        """Go on with other limits; False if more than those is another."""
+        same = (thin.per, thin.across, thin.keep) == (self.thin.per, self.thin.across, self.thin.keep)
+        if same:
+            self.thin = thin
+        return same
+
+    def end(self) -> list[Row]:
+        """Nothing is thinned any more: who waited need not."""
+        found = [row for line in self._lines.values() for each in line.windows.values() for row in each.waiting]
+        return sorted(found, key=in_order)
+
+    def _begin(self, key: Key) -> _Line:
+        while len(self._lines) >= MOST_KEYS:
+            del self._lines[next(iter(self._lines))]
+        line = self._lines[key] = _Line()
+        return line
+
+    def as_json(self) -> list[Any]:
+        return [
+            [
+                list(key),
+                line.as_json(),
+                [
+                    [name, list(window), each.count, each.decided, [row_as_json(row) for row in each.waiting]]
+                    for (name, window), each in line.windows.items()
+                ],
+            ]
+            for key, line in self._lines.items()
+        ]
+
+    def restore(self, stored: Iterable[Sequence[Any]]) -> None:
+        for key, track, windows in stored:
+            line = self._lines[tuple(key)] = _Line()
+            line.restore(track)
+            for name, window, count, decided, waiting in windows:
+                known = Window(*window)
+                rows = [row_from_json(row) for row in waiting]
+                line.windows[name, known] = _Filled(known.end, count, rows, decided)
+                if rows:
+                    line.due = min(line.due, known.end)
+
+
+def _plain(limit: Limit) -> tuple[int, int, bool, int]:
+    return limit.events, limit.minutes, limit.form == "quota", _MINUTE * limit.minutes
+
+
+def _forget(line: _Line, before: int) -> None:
+    """Windows that nothing can come for any more."""
+    gone = [name for name, each in line.windows.items() if each.end <= before]
+    for name in gone:
+        del line.windows[name]
+
+
+def _earliest(row: Row) -> tuple[Any, ...]:
+    return (row.time, row.id, row.client, row.seq)
+
+
+def _last(row: Row) -> tuple[Any, ...]:
+    return (-row.time, row.id, row.client, row.seq)
+
+
+def _best(row: Row) -> tuple[Any, ...]:
+    return (row.confidence is None, -(row.confidence or 0.0), *_last(row))
+
+
+_RANKS: dict[str, Callable[[Row], tuple[Any, ...]]] = {"earliest": _earliest, "last": _last, "best": _best}
+"""Who is kept: the lowest of a window."""
