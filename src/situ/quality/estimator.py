@@ -1,0 +1,185 @@
+"""The estimator: when what is measured takes the place of what is declared, and when it gives it back.
+
+An effective value moves only when the measured one is off by more than a tenth in two windows in a row, so trembling
+moves nothing; or at once, when a publisher falls silent for three times as long as it should. Windows slide, and those
+in a row end a minute apart with none between that says otherwise. When measured and declared values agree for five of
+them, the declaration rules again. Declared, measured and effective values are all kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from situ.quality.effective import Correction
+from situ.quality.gathered import LONGEST, MINUTE, WINDOW, Gathered, reading
+from situ.quality.matching import capability_of
+from situ.quality.panes import LENGTH, pane_of
+from situ.quality.profile import Profile
+from situ.quality.property import BUILT_IN, Property
+
+TOLERANCE = 0.1
+MOVES_AFTER = WINDOW
+"""From the end of the first window that is off to that of the second."""
+RETURNS_AFTER = 4 * WINDOW
+SILENT_GAPS = 3
+ADDED: Mapping[str, Property] = {"latency": BUILT_IN["latency"]}
+"""What no publisher declares, as the middleware alone determines it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """An effective value became another."""
+
+    property: str
+    before: float | None
+    after: float
+    worse: bool
+    """It is a violation: less is delivered than was declared or measured before."""
+
+
+@dataclass(slots=True)
+class Estimate:
+    """Of one profile."""
+
+    since: int | None = None
+    """Windows begin here or later, in µs of event time; None: with what is measured first."""
+    last: int | None = None
+    """The latest event."""
+    measured: dict[str, float] = field(default_factory=dict)
+    """As the last window has it."""
+    corrected: dict[str, float] = field(default_factory=dict)
+    """What holds instead of what is declared."""
+    gap: int | None = None
+    """The longest between two events in the last window."""
+    confirmed: set[str] = field(default_factory=set)
+    """Properties whose last window agreed with what holds."""
+    judged: int | None = None
+    """The end of the last window."""
+    silent: bool = False
+    _off: dict[str, int] = field(default_factory=dict)
+    """Property → the end of the first window in a row that was off."""
+    _agreed: dict[str, int] = field(default_factory=dict)
+    """Property → the end of the first window in a row that agreed with the declaration."""
+
+    def correction(self) -> Correction:
+        return Correction(measured=dict(self.corrected), added=ADDED)
+
+    def restart(self, before: Profile, after: Profile, mark: int | None) -> None:
+        """The publisher declares other values: what was measured of these before says nothing about them."""
+        changed = {id for id in after.properties | before.properties if _value(before, id) != _value(after, id)}
+        for id in changed:
+            for each in (self.corrected, self._off, self._agreed, self.measured):
+                each.pop(id, None)
+            self.confirmed.discard(id)
+        if changed:
+            self.since = None if mark is None else _next_pane(mark)
+            self.silent = False
+
+    def observe(self, profile: Profile, gathered: Gathered, until: int) -> tuple[Move, ...]:
+        """Look at all windows that end up to ``until`` and were not looked at; tell what moved, in order."""
+        self._begin(gathered.panes.get(profile.id, {}), until)
+        assert self.since is not None
+        moves: list[Move] = []
+        wanted = sorted(profile.properties | ADDED.keys())
+        first = pane_of(until - LONGEST) if self.judged is None else max(self.judged + LENGTH, until - LONGEST)
+        first = max(pane_of(first), self.since + WINDOW)
+        for end in range(first, pane_of(until) + 1, LENGTH):
+            window = gathered.window(profile.id, self.since, end)
+            if window is None:
+                continue
+            self.judged, self.gap = end, window.gap
+            self.measured = reading(window, wanted, _value(profile, "rate"))
+            for id, value in self.measured.items():
+                moves += self._judge(profile, id, value, end)
+        moves += self._listen(profile, until)
+        return tuple(moves)
+
+    def _begin(self, panes: Mapping[int, Any], until: int) -> None:
+        times = [each.last for each in panes.values() if each.last is not None]
+        latest = max(times, default=None)
+        if self.silent and latest is not None and (self.last is None or latest > self.last):
+            # The silence is over: what comes now is measured without it.
+            self.since = _next_pane(min(each for each in times if self.last is None or each > self.last))
+            self.silent = False
+        if latest is not None:
+            self.last = latest if self.last is None else max(self.last, latest)
+        if self.since is None:
+            # Of the first pane nobody knows how much of it was measured.
+            self.since = min(panes) + LENGTH if panes else _next_pane(until)
+
+    def _judge(self, profile: Profile, id: str, value: float, end: int) -> list[Move]:
+        about = _about(profile, id)
+        declared = _value(profile, id)
+        holds = self.corrected.get(id, declared)
+        if holds is None:
+            self.corrected[id] = value
+            return [Move(property=id, before=None, after=value, worse=False)]
+        moves = []
+        if agrees(about, value, holds):
+            self._off.pop(id, None)
+            self.confirmed.add(id)
+        else:
+            self.confirmed.discard(id)
+            if end - self._off.setdefault(id, end) >= MOVES_AFTER:
+                moves.append(self._move(about, id, holds, value, blame=declared is not None))
+        if id in self.corrected and declared is not None:
+            if not agrees(about, value, declared):
+                self._agreed.pop(id, None)
+            elif end - self._agreed.setdefault(id, end) >= RETURNS_AFTER:
+                moves.append(Move(property=id, before=self.corrected.pop(id), after=declared, worse=False))
+                self._agreed.pop(id, None)
+                self._off.pop(id, None)
+        return moves
+
+    def _move(self, about: Property, id: str, before: float, after: float, *, blame: bool) -> Move:
+        self.corrected[id] = after
+        self._off.pop(id, None)
+        return Move(property=id, before=before, after=after, worse=blame and not about.at_least(after, before))
+
+    def _listen(self, profile: Profile, until: int) -> list[Move]:
+        """Whether the publisher is silent for longer than it should be."""
+        assert self.since is not None
+        holds = self.corrected.get("rate", _value(profile, "rate"))
+        quiet = until - max(self.since, self.last if self.last is not None else self.since)
+        if not holds or not math.isfinite(holds) or quiet < SILENT_GAPS * MINUTE / holds:
+            return []
+        self.silent = True
+        value = 0.0 if quiet >= LONGEST else MINUTE / quiet
+        about = _about(profile, "rate")
+        self._agreed.pop("rate", None)
+        return [] if agrees(about, value, holds) else [self._move(about, "rate", holds, value, blame=True)]
+
+    # ── its form ──────────────────────────────────────────────────────────────────────────────────
+
+    def as_json(self) -> dict[str, Any]:
+        """What outlives a restart: what holds. Windows begin afresh, since nobody measures while it lasts."""
+        return {"corrected": dict(self.corrected), "silent": self.silent}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Estimate:
+        return cls(corrected=dict(value["corrected"]), silent=value["silent"])
+
+
+def agrees(about: Property, value: float, with_: float) -> bool:
+    """Whether two values are the same but for trembling."""
+    if about.levels:
+        return value == with_
+    return value == with_ or abs(value - with_) <= TOLERANCE * abs(with_)
+
+
+def _value(profile: Profile, id: str) -> float | None:
+    """What is declared."""
+    found = capability_of(profile, id)
+    return None if found is None else found.cv
+
+
+def _about(profile: Profile, id: str) -> Property:
+    found = capability_of(profile, id)
+    return ADDED[id] if found is None else found.about
+
+
+def _next_pane(time: int) -> int:
+    return -(-time // LENGTH) * LENGTH
