@@ -120,11 +120,11 @@ STALE_VERSION = define(
 UNSUPPORTED_COMPOSITE = define(
     "Q113",
     "composite that is not supported",
-    "`{id}` asks for {publishers} publishers, {what}.",
-    "`from:` counts publishers of one zone.",
+    "`{id}` asks for {what}.",
+    "`from:` is a whole number from 1 to {most}: so many publishers of one zone, each for itself, have to satisfy it.",
     id=str,
-    publishers=int,
     what=str,
+    most=int,
 )
 BUILT_IN_CHANGED = define(
     "Q114",
@@ -214,4 +214,15 @@ NOBODY_COVERS = define(
     severity=Severity.WARNING,
     id=str,
     reasons=str,
+)
+NOT_THERE_YET = define(
+    "Q203",
+    "declaration about somebody who is not there yet",
+    "The project has no {what} `{name}`.",
+    "Did you mean {nearest}? If not: what is said of it counts from when somebody of that name comes.",
+    "What is said of it counts from when somebody of that name comes.",
+    severity=Severity.WARNING,
+    what=str,
+    name=str,
+    nearest=tuple,
 )
