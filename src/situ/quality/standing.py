@@ -101,6 +101,16 @@ class Standing:
     def profile(self, id: str) -> Profile:
         return self._pools[self._homes[id].pool].profiles[id]
 
+    def leading(self, id: str) -> tuple[Profile, ...]:
+        """Those of the relevant profiles that nobody does better than now: the closest of all is among them."""
+        return tuple(pool.profiles[each] for pool in self._relevant(id) for each, _ in pool.now.members.keys)
+
+    def relying(self, profile: str) -> tuple[str, ...]:
+        """The expectations that a profile meets as it is now, of those that one publisher is enough for."""
+        pool = self._pools[self._homes[profile].pool]
+        met, _ = pool.met_by(pool.profiles[profile])
+        return tuple(self._asking[number].expectation.id for number in pool.floors.numbers[met].tolist())
+
     # ── changing ──────────────────────────────────────────────────────────────────────────────────
 
     def put_profile(self, profile: Profile, pool: str) -> frozenset[str]:
