@@ -1,0 +1,60 @@
+"""What it costs to move a profile, and the cheapest value that is good enough.
+
+Sums are exact, so it never matters in which order costs are added, nor whether a saving and an expense that cancel out
+leave a speck behind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from situ.quality.actions import Actions
+from situ.quality.cost import UNAFFORDABLE, Cost
+from situ.quality.problem import STAY, Target
+from situ.quality.profile import Capability, Profile
+
+
+def cost_of(profile: Profile, target: Target, actions: Actions, before: Target = STAY) -> float:
+    """What a target costs more than another one: operating there, and getting there from what is now."""
+    rise = terms(profile, target, actions)
+    return math.fsum([*rise, *(-each for each in terms(profile, before, actions))] if before else rise)
+
+
+def terms(profile: Profile, target: Target, actions: Actions) -> Iterator[float]:
+    """The summands of what a target costs more than staying."""
+    for id, value in target.values.items():
+        yield from terms_of_value(profile.capabilities[id], value, actions)
+    if target.mode:
+        yield from terms_of_mode(profile, target.mode, actions)
+
+
+def terms_of_value(capability: Capability, value: float, actions: Actions) -> tuple[float, ...]:
+    return (
+        costs_at(capability.cost, value),
+        -costs_at(capability.cost, capability.cv),
+        actions.cost_of_adapting(capability.about, capability.cv, value),
+    )
+
+
+def terms_of_mode(profile: Profile, mode: str, actions: Actions) -> tuple[float, ...]:
+    before, after = profile.mode_named(profile.mode), profile.mode_named(mode)
+    moves = (actions.cost_of_adapting(each, before.values[id], after.values[id]) for id, each in profile.moded.items())
+    return (after.cost, -before.cost, *moves)
+
+
+def cheapest(capability: Capability, floor: float, actions: Actions) -> float:
+    """The cheapest of a floor and of the knots beyond it that can be had; of equally cheap ones that nearest to it."""
+    about, best = capability.about, capability.best
+    knots = (*capability.cost.knots, *actions.knots_of_adapting(about))
+    beyond = {each for each in knots if about.at_least(each, floor) and about.at_least(best, each)}
+    if not beyond:
+        return floor
+    values = sorted({floor, *beyond}, key=about.goodness)
+    return min(values, key=lambda value: math.fsum(terms_of_value(capability, value, actions)))
+
+
+def costs_at(cost: Cost, value: float) -> float:
+    """A cost as a number that can be added, also where a formula makes none of it."""
+    found = cost.at(value)
+    return found if abs(found) <= UNAFFORDABLE else UNAFFORDABLE

@@ -1,0 +1,1 @@
+"""Strategies: rules by which it is decided whether to satisfy what could be satisfied."""

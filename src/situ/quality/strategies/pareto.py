@@ -1,0 +1,109 @@
+"""``pareto``: one expectation at a time, in the order of registration, each against the plan so far.
+
+Whoever is not satisfied and could be gets the cheapest candidate that harms nobody. It is declined if there is none, or
+if another alternative of its subscription is satisfied and it costs anything to satisfy this one as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from situ.quality.claims import claims_of
+from situ.quality.expectation import Expectation
+from situ.quality.ground import Candidate, Ground
+from situ.quality.matching import State
+from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
+
+
+def decide(problem: Problem) -> Plan:
+    making = _Making(Ground(problem))
+    for each in problem.expectations:
+        making.decide_if_open(each)
+    return Plan(
+        targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
+        cost=making.ground.cost(),
+        adopted=claims_of(making.ground, making.wanting),
+        declined=making.declined,
+    )
+
+
+@dataclass(slots=True)
+class _Making:
+    ground: Ground
+    wanting: list[Expectation] = field(default_factory=list)
+    declined: dict[str, Refusal] = field(default_factory=dict)
+    spent: list[float] = field(default_factory=list)
+
+    def decide_if_open(self, expectation: Expectation) -> None:
+        """Decide about an expectation that is not satisfied as things are and could be."""
+        undecided = self.ground.problem.undecided
+        if undecided is not None and expectation.id not in undecided:
+            return
+        if self.ground.state(expectation) is State.SATISFIABLE:
+            self.wanting.append(expectation)
+            if not self.ground.is_met(expectation):
+                self.decide(expectation)
+
+    def decide(self, expectation: Expectation) -> None:
+        found = self._candidates(expectation)
+        if isinstance(found, Refusal):
+            self.declined[expectation.id] = found
+            return
+        extra = math.fsum(each.extra for each in found)
+        if not found:
+            return
+        if extra > 0 and self.ground.has_other(expectation):
+            first = found[0]
+            self.declined[expectation.id] = Refusal(
+                why="alternative", profile=first.profile, target=first.target, extra=extra
+            )
+            return
+        for each in found:
+            self.ground.move(each.profile, each.target)
+            self.spent.append(each.extra)
+
+    def _candidates(self, expectation: Expectation) -> list[Candidate] | Refusal:
+        """As many as are needed; why not, if there are some but not enough; none, if it is out of reach."""
+        if expectation.publishers == 1:
+            found = self._first(expectation, [])
+            return [found] if isinstance(found, Candidate) else found or []
+        return self._several(expectation)
+
+    def _several(self, expectation: Expectation) -> list[Candidate] | Refusal:
+        before = dict(self.ground.targets)
+        taken: list[Candidate] = []
+        refusal: Refusal | None = None
+        while not self.ground.is_met(expectation):
+            found = self._first(expectation, taken)
+            if not isinstance(found, Candidate):
+                refusal = found
+                break
+            taken.append(found)
+            self.ground.move(found.profile, found.target)
+        enough = self.ground.is_met(expectation)
+        for each in reversed(taken):
+            self.ground.move(each.profile, before.get(each.profile, STAY))
+        if enough:
+            return taken
+        return refusal or []
+
+    def _first(self, expectation: Expectation, taken: list[Candidate]) -> Candidate | Refusal | None:
+        """The best candidate that is permitted; why the best one is not, if none is."""
+        refusal: Refusal | None = None
+        counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
+        for each in self.ground.candidates(expectation):
+            if self.ground.problem.profiles[each.profile].publisher in counted:
+                continue
+            if why := self._forbids(each, taken):
+                refusal = refusal or Refusal(why=why, profile=each.profile, target=each.target, extra=each.extra)
+            else:
+                return each
+        return refusal
+
+    def _forbids(self, candidate: Candidate, taken: list[Candidate]) -> Why | None:
+        strategy = self.ground.problem.strategy
+        if strategy.protect and self.ground.harms(candidate.profile, candidate.target):
+            return "harm"
+        spent = math.fsum([*self.spent, *(each.extra for each in taken), candidate.extra])
+        return "budget" if strategy.budget is not None and spent > strategy.budget else None
