@@ -86,7 +86,7 @@ def routing_of(deployment: Deployment) -> Routing:
     return compile_routing(
         types=deployment.types,
         functions=deployment.definitions,
-        subscriptions=deployment.subscriptions,
+        subscriptions=deployment.routed,
         limits=deployment.settings.expression_limits,
         mediator=Interpretation.of(deployment).mediator,
     )
@@ -94,7 +94,7 @@ def routing_of(deployment: Deployment) -> Routing:
 
 def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplained:
     """Explain it; :class:`SituError` with P164 if there is none."""
-    subscription = deployment.subscriptions.get(id)
+    subscription = deployment.routed.get(id)
     if subscription is None:
         raise SituError(UNKNOWN_SUBSCRIPTION(name=id, nearest=nearest(id, deployment.subscriptions)))
     routing, interpretation = routing_of(deployment), Interpretation.of(deployment)

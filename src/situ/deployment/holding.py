@@ -8,18 +8,21 @@ that fails, and it is a dead letter.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from situ.deployment.memory import Memory
 from situ.deployment.plan import Plan
+from situ.deployment.shaping import Shaped
 from situ.deployment.wording import Worded, context_of
 from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row
 from situ.subscription.routing import Routed, Routing
 
+Shape = Callable[[Sequence[Row], Sequence[bytes], Routed], Shaped]
+_NOBODY: frozenset[str] = frozenset()
 MOST = 10_000
 """Events that wait at a time; beyond that the one that has waited for longest is decided at once."""
 
@@ -37,6 +40,8 @@ class _Waiting:
     line: bytes
     until: datetime | None
     tag: Tag
+    shaped: frozenset[str] = frozenset()
+    """Those of its addressees that have a shape and are to get it: they are not asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,22 +64,42 @@ class Holding:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def word(self, rows: Sequence[Row], lines: Sequence[bytes], plan: Plan, tag: Tag | None = None) -> Iterator[Said]:
+    def word(
+        self,
+        rows: Sequence[Row],
+        lines: Sequence[bytes],
+        plan: Plan,
+        tag: Tag | None = None,
+        shape: Shape | None = None,
+    ) -> Iterator[Said]:
         """What is delivered now that these events have come: of them, and before that of those that have waited.
 
-        A message counts as waiting until whoever delivers asks for what comes next.
+        A message counts as waiting until whoever delivers asks for what comes next. ``shape`` is what stage shape does
+        to deliveries.
         """
         tag = tag or Tag()
         self.memory.note(rows)
         yield from self._released(plan)
-        routed = self._in_turn(rows, lines, plan.routing.route(rows, queued=True), plan.routing, tag)
+        routed = plan.routing.route(rows, queued=True)
+        if shape is not None:
+            shaped = shape(rows, lines, routed)
+            rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
+        special = _shaped(routed, plan)
+        routed = self._in_turn(rows, lines, routed, plan.routing, tag, special)
         worded = plan.interpretation.worded(rows, lines, routed, plan.routing)
-        yield Said(rows=rows, worded=self._without_held(rows, lines, worded, plan.routing, tag), tag=tag)
+        worded = self._without_held(rows, lines, worded, plan.routing, tag, special)
+        yield Said(rows=rows, worded=worded, tag=tag)
         while len(self) > MOST:
             yield from self._forced(plan)
 
     def _in_turn(
-        self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed, routing: Routing, tag: Tag
+        self,
+        rows: Sequence[Row],
+        lines: Sequence[bytes],
+        routed: Routed,
+        routing: Routing,
+        tag: Tag,
+        special: Mapping[int, frozenset[str]],
     ) -> Routed:
         """Without deliveries for which others of the same producer wait: those get in line."""
         if not self._queues:
@@ -98,11 +123,17 @@ class Holding:
             if own:
                 kept.live.append((index, client, ",".join(own)))
         for index, context in sorted(behind):
-            self._wait(context, rows[index], lines[index], None, tag)
+            self._wait(context, rows[index], lines[index], None, tag, special.get(index, _NOBODY))
         return kept
 
     def _without_held(
-        self, rows: Sequence[Row], lines: Sequence[bytes], worded: Worded, routing: Routing, tag: Tag
+        self,
+        rows: Sequence[Row],
+        lines: Sequence[bytes],
+        worded: Worded,
+        routing: Routing,
+        tag: Tag,
+        special: Mapping[int, frozenset[str]],
     ) -> Worded:
         """What was made, but for what has to wait and, in the same context, what comes after it."""
         if not worded.held:
@@ -126,11 +157,14 @@ class Holding:
             else:
                 live.append(one)
         for index, context in sorted(waiting):
-            self._wait(context, rows[index], lines[index], until.get((index, context)), tag)
+            shaped = special.get(index, _NOBODY)
+            self._wait(context, rows[index], lines[index], until.get((index, context)), tag, shaped)
         return replace(worded, durable=durable, live=live, held=())
 
-    def _wait(self, context: str, row: Row, line: bytes, until: datetime | None, tag: Tag) -> None:
-        self._queues.setdefault((context, row.client), deque()).append(_Waiting(row, line, until, tag))
+    def _wait(
+        self, context: str, row: Row, line: bytes, until: datetime | None, tag: Tag, shaped: frozenset[str]
+    ) -> None:
+        self._queues.setdefault((context, row.client), deque()).append(_Waiting(row, line, until, tag, shaped))
         tag.waiting += 1
         self._tried = (-1, None)
 
@@ -166,6 +200,7 @@ class Holding:
         first = queue[0]
         rows, routing = [first.row], plan.routing
         routed = _only(key[0], routing.route(rows, queued=True), routing)
+        routed = _as_decided(routed, first.shaped, plan)
         worded = plan.interpretation.worded(rows, [first.line], routed, routing)
         if worded.held:
             first.until = worded.held[0][2]
@@ -179,7 +214,10 @@ class Holding:
 
     def as_json(self) -> list[Any]:
         return [
-            [context, [[stamped_line(each.row, each.line).decode(), each.row.pos] for each in queue]]
+            [
+                context,
+                [[stamped_line(each.row, each.line).decode(), each.row.pos, *sorted(each.shaped)] for each in queue],
+            ]
             for (context, _), queue in self._queues.items()
         ]
 
@@ -187,10 +225,38 @@ class Holding:
         """Go on with what was written down."""
         self._queues.clear()
         for context, kept in value:
-            for text, pos in kept:
+            for text, pos, *shaped in kept:
                 line = text.encode()
                 row = decode_line(line, pos=pos)
-                self._wait(context, row, bare_line(row, line), None, Tag())
+                self._wait(context, row, bare_line(row, line), None, Tag(), frozenset(shaped))
+
+
+def _shaped(routed: Routed, plan: Plan) -> Mapping[int, frozenset[str]]:
+    """Who gets a row of those that have a shape, groups and subscriptions, by the place of the row."""
+    if not plan.shapes.by_id:
+        return {}
+    found: dict[int, set[str]] = {}
+    for index, group in routed.durable:
+        if group in plan.shapes.groups:
+            found.setdefault(index, set()).add(group)
+    for index, client, names in routed.live:
+        for name in names.split(","):
+            if f"{client}/{name}" in plan.shapes.by_id:
+                found.setdefault(index, set()).add(f"{client}/{name}")
+    return {index: frozenset(each) for index, each in found.items()}
+
+
+def _as_decided(routed: Routed, shaped: frozenset[str], plan: Plan) -> Routed:
+    """Without those who have a shape and were not to get this when it came."""
+    shapes = plan.shapes
+    if not shapes.by_id:
+        return routed
+    found = Routed([each for each in routed.durable if each[1] not in shapes.groups or each[1] in shaped])
+    for index, client, names in routed.live:
+        own = [name for name in names.split(",") if (id := f"{client}/{name}") not in shapes.by_id or id in shaped]
+        if own:
+            found.live.append((index, client, ",".join(own)))
+    return found
 
 
 def _only(context: str, routed: Routed, routing: Routing) -> Routed:

@@ -15,6 +15,7 @@ from situ.deployment.numbering import NO_NUMBERING
 from situ.deployment.promises import Promises
 from situ.deployment.reading import Reading
 from situ.deployment.seeing import Seeing
+from situ.deployment.shapes import NO_SHAPES, Shapes
 from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
 from situ.deployment.veiling import veil
@@ -42,6 +43,8 @@ class Plan:
 
     showing: Showing | None = None
     """Which types clients are shown; None: nothing is hidden from anybody."""
+    shapes: Shapes = NO_SHAPES
+    """What is done to the events of single subscriptions."""
 
     def stamped(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
         """The rows with their advertisements, or why they have none, as their clients may know it."""
@@ -92,6 +95,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
         showing=Showing.of(deployment, previous.showing if previous is not None else None),
         reading=Reading.of(detecting, seeing),
         meeting=Meeting.of(deployment, detecting, seeing),
+        shapes=Shapes(deployment) if deployment.shapes else NO_SHAPES,
         stamp=Stamp(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},
@@ -101,7 +105,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
         routing=compile_routing(
             types=deployment.types,
             functions=deployment.definitions,
-            subscriptions=deployment.subscriptions,
+            subscriptions=deployment.routed,
             limits=deployment.settings.expression_limits,
             mediator=interpretation,
             sight=seeing,

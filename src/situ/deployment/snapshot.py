@@ -22,7 +22,7 @@ from situ.interpretation.contexts import NOBODYS, Contexts
 from situ.interpretation.load import contexts_from_json
 from situ.quality.declared import NO_QUALITY, Quality
 from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
-from situ.quality.shape import Shape
+from situ.quality.shape import UNSHAPED, Shape
 from situ.settings import Settings, settings_as_json, settings_from_json
 from situ.situation.actions.action import Actions
 from situ.situation.actions.load_actions import actions_as_json, actions_from_json
@@ -122,6 +122,17 @@ class Deployment:
     def domain(self) -> Domain:
         """What policies are checked against."""
         return Domain.of(self.ontology, self.push.values(), self.types, self.settings, self.actions)
+
+    @property
+    def routed(self) -> Mapping[str, Subscription]:
+        """The subscriptions as events are routed to them: those that have a shape are delivered to by themselves."""
+        with_shapes = {id: self.as_routed(self.subscriptions[id]) for id in self.shapes if id in self.subscriptions}
+        return {**self.subscriptions, **with_shapes} if with_shapes else self.subscriptions
+
+    def as_routed(self, subscription: Subscription) -> Subscription:
+        """One of them."""
+        shaped = self.shapes.get(subscription.id, UNSHAPED) != UNSHAPED
+        return replace(subscription, shaped=True) if shaped else subscription
 
     def at_version(self, version: int, versions: Mapping[str, int] | None = None) -> Deployment:
         """The same declarations as this version; ``versions`` are those of its contexts, if they are others."""

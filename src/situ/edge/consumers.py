@@ -35,7 +35,7 @@ class DurableConsumers:
     async def ensure(self, deployment: Deployment) -> None:
         """Every durable subscription has its consumer; among scopes it is guarded."""
         guarded = is_guarded(deployment)
-        for subscription in deployment.subscriptions.values():
+        for subscription in deployment.routed.values():
             if not subscription.durable:
                 continue
             name, group = consumer_of(subscription.id), group_of(subscription)

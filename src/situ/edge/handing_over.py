@@ -70,7 +70,7 @@ class HandingOver:
             subscription = deployment.subscriptions.get(subscription_of(consumer))
             if subscription is None or not subscription.durable:
                 return None
-            own = self._names.group_of(message.subject) == group_of(subscription)
+            own = self._names.group_of(message.subject) == group_of(deployment.as_routed(subscription))
             if own and epoch == deployment.epoch:
                 return _handed(message)
             body = await self._again(message, subscription, deployment, own=own)

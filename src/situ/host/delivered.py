@@ -29,7 +29,7 @@ class Delivered:
         if deployment.version <= self._version:
             return
         self._version = deployment.version
-        for id, subscription in deployment.subscriptions.items():
+        for id, subscription in deployment.routed.items():
             if subscription.context != ROOT:
                 self._terms[id] = subscription.context
             else:

@@ -94,6 +94,8 @@ class Subscription:
     durable: bool = False
     context: str = ROOT
     scopes: TagSet = NO_TAGS
+    shaped: bool = False
+    """Whether something is done to its events that is not done to those of others. It is not declared."""
 
     @property
     def id(self) -> str:

@@ -26,20 +26,26 @@ NOBODY = Targets()
 
 
 @lru_cache(maxsize=200_000)
-def group_id(types: tuple[str, ...], where: str, context: str = ROOT, scopes: TagSet = NO_TAGS) -> str:
-    """The id of the group of durable subscriptions to these types with this filter, the same in every process."""
+def group_id(types: tuple[str, ...], where: str, context: str = ROOT, scopes: TagSet = NO_TAGS, alone: str = "") -> str:
+    """The id of the group of durable subscriptions to these types with this filter, the same in every process.
+
+    ``alone``: the subscription that has a group of its own.
+    """
     content: dict[str, Any] = {"types": sorted(types), "where": spell(where)}
     if context != ROOT:
         content["context"] = context
     if scopes != NO_TAGS:
         content["scopes"] = scopes.as_json()
+    if alone:
+        content["subscription"] = alone
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def group_of(subscription: Subscription) -> str:
     """The delivery group of a durable subscription."""
-    return group_id(subscription.types, subscription.where, subscription.context, subscription.scopes)
+    alone = subscription.id if subscription.shaped else ""
+    return group_id(subscription.types, subscription.where, subscription.context, subscription.scopes, alone)
 
 
 def targets_of(subscriptions: Iterable[Subscription]) -> Targets:

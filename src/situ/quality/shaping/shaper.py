@@ -31,10 +31,6 @@ Mine = Callable[[str], bool]
 """Whether events of this client come here."""
 
 
-def _anybody(client: str) -> bool:
-    return True
-
-
 class Shaper:
     """What one subscription gets. Rows are given in the order of the log, those of a client in the order of theirs."""
 
@@ -172,7 +168,7 @@ class Shaper:
         }
         return {name: part for name, part in found.items() if part}
 
-    def restore(self, stored: Mapping[str, Any], mine: Mine = _anybody) -> None:
+    def restore(self, stored: Mapping[str, Any], mine: Mine | None = None) -> None:
         """Go on with what a shaper of the same shape has written down, as far as it is about clients that come here."""
         if self._aggregated is not None:
             self._aggregated.restore(_of(mine, stored.get("aggregate", ())))
@@ -187,9 +183,9 @@ def shape_of(stored: Mapping[str, Any]) -> Shape:
     return shape_from_json(stored.get("shape", {}))
 
 
-def _of(mine: Mine, parts: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+def _of(mine: Mine | None, parts: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """Those of the clients that come here; what is of no single client is everybody's."""
-    return [part for part in parts if not part[0] or mine(part[0][0])]
+    return [part for part in parts if mine is None or not part[0] or mine(part[0][0])]
 
 
 def _same(suppress: Suppress) -> tuple[str, str]:
