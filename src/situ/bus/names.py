@@ -132,6 +132,11 @@ class Names:
         """Where a run is told that other clients than before are to be let in."""
         return f"situ.{self.zone}.admit"
 
+    @property
+    def quality(self) -> str:
+        """Where those who may know everything ask how quality stands."""
+        return f"situ.{self.zone}.quality"
+
     def group_of(self, subject: str) -> str:
         """The group of a subject that :meth:`out` wrote."""
         return subject.rpartition(".")[2]

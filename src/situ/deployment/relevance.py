@@ -91,6 +91,19 @@ class Pools:
         relevant = {id: self._relevant_to(each) for id, each in self.deployment.subscriptions.items()}
         return Relevance(pools=self.profiles, relevant=relevant)
 
+    def root_type(self, publisher: str, type: str) -> str:
+        """What root calls the events that a publisher calls so."""
+        return self.interpretation.advertised(Advertisement(client=publisher, name="profile", type=type)).type
+
+    def types_of(self, wanted: Subscription) -> tuple[str, ...]:
+        """What root calls the event types of a subscription; none, where they have no meaning any more."""
+        if wanted.context == ROOT:
+            return wanted.types
+        try:
+            return tuple(self.meaning.conditions(wanted))
+        except SituError:
+            return ()
+
     def _collect(self) -> None:
         offers: dict[tuple[str, str], set[_Offer]] = {}
         root_types: dict[tuple[str, str], str] = {}
@@ -101,7 +114,7 @@ class Pools:
                 offers.setdefault((ad.client, type), set()).add(offer)
         profiles: dict[str, str] = {}
         for (publisher, type), found in offers.items():
-            root = self.interpretation.advertised(Advertisement(client=publisher, name="profile", type=type)).type
+            root = self.root_type(publisher, type)
             if root != type:
                 root_types[publisher, root] = type
             pool = _Pool(root, tuple(sorted(found, key=_order)))

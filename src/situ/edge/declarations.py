@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from situ.bus.interface import Bus
@@ -31,6 +31,7 @@ from situ.overlay.effects import (
     Withdraw,
 )
 from situ.overlay.messages import Said
+from situ.quality.shape import Shape
 from situ.registry import Registry
 from situ.registry.snapshots import publish_deployment
 from situ.subscription.model import Advertisement, Client
@@ -130,6 +131,13 @@ class Declarations:
         # Whose declarations are suspended by it is not for everybody to know who administers a scope.
         said = _said(each for each in applied.problems if each.code is not DECLARATION_SUSPENDED)
         self._tell(Rescoped(ticket=effect.ticket, epoch=deployment.epoch, version=deployment.version, said=said))
+
+    async def shape(self, shapes: Mapping[str, Shape | None]) -> None:
+        """Have the registry take what negotiation makes of subscriptions."""
+        applied = await asyncio.to_thread(self._registry.shape, shapes, who="situ", reason="negotiated")
+        if applied.changes:
+            self._made(applied.deployment)
+            await self._publish(applied.deployment)
 
     async def run(self) -> None:
         """For ever: take what has come together, and make it a version."""
