@@ -25,6 +25,10 @@ PREFIXES = {
     "D": ("Registry and deployment", "What is declared, how it is stored, and its snapshots."),
     "S": ("Sources", "Tables that others keep: what is declared under `sources/`, and what was read."),
     "V": ("Scopes and who sees what", "What is declared in `scopes.yaml`, tags of clients, and rights to scopes."),
+    "Q": (
+        "Quality",
+        "What is declared under `quality/`, what clients say of expectations and capabilities, and calls about them.",
+    ),
     "N": ("Engines", "What executes a deployment."),
 }
 

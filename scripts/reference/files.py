@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.markdown import anchored, block, code, head, sections, table
-from situ.project.places import FILES, FOLDERS, LATER_FOLDERS, OWN_FOLDER
+from situ.project.places import FILES, FOLDERS, OWN_FOLDER
 from situ.project.schemas import schemas
 from situ.situation.actions.action import VERBS
 
@@ -42,6 +42,8 @@ ABOUT = {
     "context a file. [Contexts](../concepts/contexts.md) explains them; files `contexts/*.xml` are "
     "[the same in XML](../howto/write-a-context-in-xml-or-python.md).",
     "clients": "Who publishes what, and who asks for what. [How to write a filter](../howto/write-a-filter.md).",
+    "quality": "What subscriptions need, what publishers can do, and how it is decided whether to do it. "
+    "[Quality](../concepts/quality.md) explains it.",
 }
 
 EXAMPLES = {
@@ -138,6 +140,27 @@ clients:
     advertisements: {orders: {type: Order}}
   warehouse:
     subscriptions: {express: {types: [ExpressOrder], where: "size(lines) < 100", durable: true}}""",
+    "quality": """\
+version: 1
+properties:
+  traceability: {levels: [none, batch, item], determined_by: publisher}
+expectations:
+  - subscription: warehouse/express
+    any_of:                                      # alternatives; the satisfied one that is worth most is in force
+      - {id: steady, utility: 10, need: {rate: {lb: 5, ub: 10}, confidence: {lb: 75, each: true}}}
+      - {id: coarse, utility: 4, need: {rate: {lb: 1/min}}}
+profiles:
+  - publisher: shop
+    type: ExpressOrder
+    mode: calm
+    modes:
+      - {name: calm, values: {rate: 2, confidence: 90}, cost: 1}
+      - {name: busy, values: {rate: 60, confidence: 80}, cost: 8}
+    capabilities:
+      traceability: {lb: none, ub: item, cv: batch, cost: {none: 0, batch: 1, item: 5}}
+actions:
+  - {property: rate, direction: down, action: thin, cost: 0.1}
+strategy: {default: pareto, ExpressOrder: {name: utility, budget: 50}}""",
 }
 
 
@@ -165,6 +188,11 @@ _MEANINGS = {
     "actions.ACTION": "one thing to do, or a list of several",
     **{f"ACTION.{verb}": f"`{verb}`, and of whom or what" for verb in VERBS},
     "pull.SOURCE.attributes.TARGET": "the column of an attribute",
+    "cost.points": "pairs of a value and its cost, joined by straight lines",
+    "cost.NAME": "of one level",
+    "strategy.TYPE": "its name alone, or with options",
+    "values.PROPERTY": "the value that holds in this mode",
+    "per_key.KEY": "the bound of this key",
     "functions.FUNCTION": "the short form, `SIGNATURE = EXPRESSION`, or the long one",
 }
 
@@ -194,6 +222,12 @@ _NAMED = {
     "dimensions": "DIMENSION",
     "links": "SCOPE",
     "conf": "SETTING",
+    "properties": "PROPERTY",
+    "need": "PROPERTY",
+    "capabilities": "PROPERTY",
+    "values": "PROPERTY",
+    "per_key": "KEY",
+    "strategy": "TYPE",
 }
 
 
@@ -216,10 +250,8 @@ def _places() -> str:
     rows += [[code("policies/*.dpl"), "read", "[policies](../concepts/situations.md#policies)"]]
     rows += [[code("policies/*.test.yaml"), "read by `situ test`", "tests of policies"]]
     rows += [[code("functions/*.py"), "read", "[functions in Python](../howto/write-functions-in-python.md)"]]
-    rows += [[code(f"{folder}/"), "later", about] for folder, about in LATER_FOLDERS.items()]
     rows += [[code(f"{OWN_FOLDER}/"), "own", "what runs and editors need; never in git"]]
-    note = "*Later* means that this release knows the name, says that it does not read the file, and leaves it alone."
-    return table(["place", "", "what is in it"], rows) + f"\n{note}\n"
+    return table(["place", "", "what is in it"], rows)
 
 
 def _keys(schema: Mapping[str, Any], above: str, *, alone: bool = True) -> Iterator[list[str]]:

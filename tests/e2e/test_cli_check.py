@@ -74,15 +74,14 @@ def test_places_can_be_opened_from_where_the_command_was_given(situ: Situ, broke
 
 
 def test_observations_are_counted_and_shown_if_asked_for(situ: Situ, project: Path) -> None:
-    (project / "quality").mkdir()
-    (project / "quality" / "desk.yaml").write_text("expectations: {}\n")
+    (project / "docker-compose.yaml").write_text("services: {}\n")
     ran = situ("check", cwd=project)
     assert ran.code == 0
     assert "0 errors, 0 warnings, 1 observation (-v shows them)" in ran.out
-    assert "P202" not in ran.out
+    assert "P203" not in ran.out
     verbose = situ("check", "-v", cwd=project)
     assert verbose.code == 0
-    assert verbose.out.startswith("quality/desk.yaml:1:1: observation P202: ")
+    assert verbose.out.startswith("docker-compose.yaml:1:1: observation P203: ")
     assert "1 observation · " in verbose.out
 
 

@@ -47,7 +47,7 @@ def test_a_name_is_enough(tmp_path: Path) -> None:
 
 
 def test_there_is_a_deployment_exactly_without_errors(tmp_path: Path) -> None:
-    warned = check(tmp_path, {**MINIMAL, "typs/a.yaml": "", "quality/us.yaml": ""})
+    warned = check(tmp_path, {**MINIMAL, "typs/a.yaml": "", "docker-compose.yaml": ""})
     assert {problem.severity for problem in warned.problems} == {Severity.WARNING, Severity.OBSERVATION}
     assert warned.deployment is not None
     assert warned.errors == ()

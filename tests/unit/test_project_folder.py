@@ -205,7 +205,7 @@ def test_kinds_of_files(file: str, kind: str | None) -> None:
         ("contexts/deep/us.xml", "P201", "Move it into `contexts/` itself."),
         ("policies/deep/alone.dpl", "P201", "Move it into `policies/` itself."),
         ("polices/alone.dpl", "P201", "Move it into `policies/` itself."),
-        ("quality/q.yaml", "P202", "It can stay here."),
+        ("quality/deep/q.yaml", "P201", "Move it into `quality/` itself."),
         ("functions/deep/convert.py", "P201", "Move it into `functions/` itself."),
         ("docker-compose.yaml", "P203", "Declarations stand in"),
         ("deploy/values.yml", "P203", "Declarations stand in"),

@@ -15,7 +15,15 @@ from situ.testing.building import example_folder
 from tests.project_files import MINIMAL, write
 
 ATTACKS = Path(__file__).parents[1] / "attacks" / "yaml"
-KINDS = ("situ.yaml", "types/a.yaml", "functions/a.yaml", "sources/a.yaml", "contexts/a.yaml", "clients/a.yaml")
+KINDS = (
+    "situ.yaml",
+    "types/a.yaml",
+    "functions/a.yaml",
+    "sources/a.yaml",
+    "contexts/a.yaml",
+    "clients/a.yaml",
+    "quality/a.yaml",
+)
 
 
 def formatted(text: str, file: str) -> str:

@@ -28,6 +28,7 @@ FOLDERS = {
     "sources": "sources/a.yaml",
     "contexts": "contexts/a.yaml",
     "clients": "clients/a.yaml",
+    "quality": "quality/a.yaml",
 }
 
 
@@ -91,6 +92,12 @@ def test_the_example_and_the_reference_are_valid() -> None:
             "context: a\nfunctions: {f: {signature: a -> b, lookup: {l: {source: s, key: {c: value}}}, value: l.d}}\n",
         ),
         ("clients", "clients: {a: {context: acme.us}}\n"),
+        ("quality", "properties: {noise: {range: [0, null], unit: dB, improve: minimise, quantum: 1}}\n"),
+        ("quality", "expectations: [{subscription: a/b, id: E, need: {rate: {lb: 5/min, keep: last}}, from: 2}]\n"),
+        ("quality", "expectations: [{subscription: a/b, any_of: [{id: E, need: {imprecision of t: {ub: 1}}}]}]\n"),
+        ("quality", "profiles: [{publisher: p, type: T, mode: a, modes: [{name: a, values: {rate: 2}, cost: 1}]}]\n"),
+        ("quality", "profiles: [{publisher: p, type: T, capabilities: {trust: {cv: low, cost: {low: 1}}}}]\n"),
+        ("quality", "actions: [{property: rate, direction: down, sequence: [thin]}]\nstrategy: {default: pareto}\n"),
         ("clients", "clients: {a: , b: {}, c: {subscriptions: {s: {types: [A], where: x, durable: false}}}}\n"),
     ],
 )
@@ -127,6 +134,16 @@ def test_forms_that_are_accepted(kind: str, text: str) -> None:
         ("sources", "pull: {s: {csv: a, columns: {a: int}, max_age: 5}}\n"),
         ("sources", "pull: {1s: {csv: a, columns: {a: int}}}\n"),
         ("clients", "clients: {a b: {}}\n"),
+        ("quality", "expectation: []\n"),
+        ("quality", "properties: {noise: {rnage: [0, 1]}}\n"),
+        ("quality", "properties: {noise: {levels: [a]}}\n"),
+        ("quality", "expectations: [{id: E}]\n"),
+        ("quality", "expectations: [{subscription: a/b, id: E, utility: -1}]\n"),
+        ("quality", "expectations: [{subscription: a/b, any_of: [{id: E, from: 0}]}]\n"),
+        ("quality", "profiles: [{publisher: p}]\n"),
+        ("quality", "profiles: [{publisher: p, type: T, capabilities: {rate: {lb: 1}}}]\n"),
+        ("quality", "actions: [{property: rate, direction: sideways, action: thin}]\n"),
+        ("quality", "strategy: {default: {lambda: 2}}\n"),
         ("clients", "clients: {a: {context: Us}}\n"),
         ("contexts", "extends: root\n"),
         ("contexts", "context: Us\n"),
@@ -162,6 +179,7 @@ def test_every_key_of_a_schema_is_known_to_the_loader_and_the_other_way_round(tm
         "sources": ("pull: {s: {zzz: 1}}", _below(SCHEMAS["sources"], "pull")),
         "contexts": ("context: a\nzzz: 1", SCHEMAS["contexts"]),
         "clients": ("clients: {a: {zzz: 1}}", _below(SCHEMAS["clients"], "clients")),
+        "quality": ("properties: {a: {zzz: 1}}", _below(SCHEMAS["quality"], "properties")),
     }
     for kind, (text, schema) in sections.items():
         checked = check_folder(write(tmp_path / kind, {**MINIMAL, FOLDERS[kind]: text}), {})

@@ -240,14 +240,6 @@ UNKNOWN_FILE = define(
     nearest=tuple,
     remedy=str,
 )
-NOT_READ_YET = define(
-    "P202",
-    "file for a later release",
-    "This release does not read {what} yet; the file has no effect.",
-    "It can stay here. What it declares comes into force with a release that reads it.",
-    severity=Severity.OBSERVATION,
-    what=str,
-)
 OTHER_FILE = define(
     "P203",
     "YAML file that is not part of the project",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from situ.deployment import Deployment
+from situ.deployment.around_quality import around_quality
 from situ.deployment.interpreting import Interpretation, check_executed
 from situ.deployment.releasing import check_releases
 from situ.deployment.tagging import check_seen, check_source, check_tagged
@@ -26,6 +27,7 @@ from situ.interpretation.declare import declare_contexts, is_root
 from situ.interpretation.load import define_contexts, root_declarations
 from situ.interpretation.xml_form import check_references
 from situ.project.folder import Folder, Progress, read_folder
+from situ.quality.load_quality import load_quality
 from situ.settings import Settings, load_settings
 from situ.situation.actions.load_actions import load_actions
 from situ.situation.domain.check_sources import check_sources
@@ -131,10 +133,12 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         problems.extend(check_tagged(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
     for source in sources.values():
         problems.extend(check_source(scopes, source, zone=settings.zone))
+    around = around_quality(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
     deployment = replace(
         schema,
         policies=policies,
         scopes=scopes,
+        quality=load_quality(folder.of("quality"), around, problems),
         clients=clients.clients,
         advertisements=clients.advertisements,
         subscriptions=clients.subscriptions,

@@ -1,4 +1,4 @@
-"""What stands where in a project folder: which files are read, which come with later parts, which are misplaced.
+"""What stands where in a project folder: which files are read, and which are misplaced.
 
 Knows names only; :mod:`situ.project.folder` looks at the disk.
 """
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from situ.catalogue import NOT_READ_YET, OTHER_FILE, UNKNOWN_FILE
+from situ.catalogue import OTHER_FILE, UNKNOWN_FILE
 from situ.errors import Location, Problem, nearest
 
 SETTINGS_FILE = "situ.yaml"
 ONTOLOGY_FILE = "ontology.yaml"
 ACTIONS_FILE = "actions.yaml"
 SCOPES_FILE = "scopes.yaml"
-FOLDERS = ("types", "functions", "sources", "contexts", "clients")
+FOLDERS = ("types", "functions", "sources", "contexts", "clients", "quality")
 """Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
 
 OWN_FOLDER = ".situ"
@@ -35,8 +35,7 @@ POLICIES = "policies"
 _TEST = ".test.yaml"
 """What tests of policies end with; they stand beside the policies, and are read when they are run."""
 
-LATER_FOLDERS: Mapping[str, str] = MappingProxyType({"quality": "quality declarations"})
-_ALL_FOLDERS = (*FOLDERS, POLICIES, *LATER_FOLDERS)
+_ALL_FOLDERS = (*FOLDERS, POLICIES)
 _ALL_STEMS = tuple(file.removesuffix(".yaml") for file in FILES)
 _YAML = ".yaml"
 _YAML_LIKE = (".yaml", ".yml")
@@ -76,8 +75,6 @@ def remark(file: str) -> Problem | None:
     """What to say about a file that is not read; None if it is plainly something else, such as a README."""
     path = PurePosixPath(file)
     place = Location(file=file)
-    if path.parts[0] in LATER_FOLDERS and len(path.parts) > 1:
-        return NOT_READ_YET(place, what=LATER_FOLDERS[path.parts[0]])
     if path.parts[0] == "contexts" and path.suffix == ".xml":
         return UNKNOWN_FILE(
             place,

@@ -16,6 +16,8 @@ from situ.documents.reading import FILE_VERSION
 from situ.expr.declare import FUNCTION_KEYS
 from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
 from situ.project.places import OWN_FOLDER
+from situ.project.quality_schema import quality_schema
+from situ.project.schema_forms import BOOLEAN, TEXT, named_form, object_form, text_form
 from situ.settings.write import settings_schema
 from situ.situation.actions.action import VERBS
 from situ.situation.actions.load_actions import ACTIONS_KEYS
@@ -50,9 +52,8 @@ _TITLES = {
     "sources": "sources/*.yaml",
     "contexts": "contexts/*.yaml",
     "clients": "clients/*.yaml",
+    "quality": "quality/*.yaml",
 }
-_TEXT = {"type": "string"}
-_BOOLEAN = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\$\{"}]}
 _COUNT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"\$\{"}]}
 _ONE_LINE = {"type": "string", "pattern": "->.*=", "examples": ["double m -> double yd = value * 1.09"]}
 _TYPE_HEAD = r"^\s*[A-Za-z][A-Za-z0-9_.]*\s*(\(.*\))?\s*$"
@@ -76,6 +77,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "sources": _sources(),
         "contexts": _contexts(),
         "clients": _clients(),
+        "quality": quality_schema(),
     }
     return MappingProxyType({kind: _document(kind, body) for kind, body in bodies.items()})
 
@@ -102,25 +104,14 @@ def _document(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _object(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    form: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
-    return {**form, "required": list(required)} if required else form
-
-
-def _named(pattern: str, value: dict[str, Any], about: str) -> dict[str, Any]:
-    """A mapping whose keys the writer chooses; it may be empty, and even absent behind its key."""
-    form = {"type": ["object", "null"], "description": about, "propertyNames": {"pattern": pattern}}
-    return {**form, "additionalProperties": value}
-
-
 def _attribute() -> dict[str, Any]:
     return {
         "description": "[optional] TYPE [UNIT], or {type, unit, optional, default}",
         "anyOf": [
-            {**_TEXT, "examples": ["double m", "optional string", "[Line]"]},
+            {**TEXT, "examples": ["double m", "optional string", "[Line]"]},
             {"type": "array", "minItems": 1, "maxItems": 1},
-            _object(
-                {"type": {"type": ["string", "array"]}, "unit": _TEXT, "optional": _BOOLEAN, "default": True}, ("type",)
+            object_form(
+                {"type": {"type": ["string", "array"]}, "unit": TEXT, "optional": BOOLEAN, "default": True}, ("type",)
             ),
         ],
     }
@@ -128,11 +119,11 @@ def _attribute() -> dict[str, Any]:
 
 def _types() -> dict[str, Any]:
     declared = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": _attribute()}
-    return _object(
+    return object_form(
         {
-            "types": _named(_TYPE_HEAD, declared, "types that are parts of events, as Name or Name(Super, Other)"),
-            "events": _named(_TYPE_HEAD, declared, "types that can be published"),
-            "units": _named(_WORD, {**_TEXT, "examples": ["currency", "label"]}, "units that are not physical"),
+            "types": named_form(_TYPE_HEAD, declared, "types that are parts of events, as Name or Name(Super, Other)"),
+            "events": named_form(_TYPE_HEAD, declared, "types that can be published"),
+            "units": named_form(_WORD, {**TEXT, "examples": ["currency", "label"]}, "units that are not physical"),
         }
     )
 
@@ -142,38 +133,40 @@ def _ontology() -> dict[str, Any]:
     attribute["description"] = "TYPE [UNIT], or {type, unit}"
     del attribute["anyOf"][-1]["properties"]["default"]
     concept = {"type": ["object", "null"], "propertyNames": {"pattern": _WORD}, "additionalProperties": attribute}
-    end = {**_TEXT, "pattern": r"^[^.]+\.[^.]+$", "examples": ["person.position"]}
+    end = {**TEXT, "pattern": r"^[^.]+\.[^.]+$", "examples": ["person.position"]}
     fields = {
         "between": {"type": "array", "items": end, "minItems": 2, "maxItems": 2, "description": "its two ends"},
-        "function": {**_TEXT, "description": "over both values", "examples": [*FUNCTIONS, "a function of functions/"]},
+        "function": {**TEXT, "description": "over both values", "examples": [*FUNCTIONS, "a function of functions/"]},
         "parameter": {
-            **_object({"name": _TEXT, "unit": _TEXT}, ("name",)),
+            **object_form({"name": TEXT, "unit": TEXT}, ("name",)),
             "description": "what policies say beside the two, as `5 m` in `within 5 m`",
         },
-        "symmetric": {**_BOOLEAN, "description": "whether either side may come first"},
-        "unit": _about("the unit of the result"),
+        "symmetric": {**BOOLEAN, "description": "whether either side may come first"},
+        "unit": text_form("the unit of the result"),
     }
-    relationship = _object({key: fields[key] for key in RELATIONSHIP_KEYS}, RELATIONSHIP_KEYS[:2])
-    measure = _object({key: fields[key] for key in MEASURE_KEYS}, MEASURE_KEYS[:2])
-    concepts = {"type": "array", "items": _TEXT, "minItems": 1}
+    relationship = object_form({key: fields[key] for key in RELATIONSHIP_KEYS}, RELATIONSHIP_KEYS[:2])
+    measure = object_form({key: fields[key] for key in MEASURE_KEYS}, MEASURE_KEYS[:2])
+    concepts = {"type": "array", "items": TEXT, "minItems": 1}
     sections = {
-        "concepts": _named(_TYPE_HEAD, concept, "what there is, as name or name(general, other), with its attributes"),
-        "groups": _named(_WORD, concepts, "concepts under one name"),
-        "containers": _named(_WORD, _TEXT, "concepts, and of which other one each is a part"),
-        "relationships": _named(_RELATIONSHIP, _one_or_more(relationship), "what policies say of two concepts"),
-        "measures": _named(_WORD, _one_or_more(measure), "values over two concepts"),
+        "concepts": named_form(
+            _TYPE_HEAD, concept, "what there is, as name or name(general, other), with its attributes"
+        ),
+        "groups": named_form(_WORD, concepts, "concepts under one name"),
+        "containers": named_form(_WORD, TEXT, "concepts, and of which other one each is a part"),
+        "relationships": named_form(_RELATIONSHIP, _one_or_more(relationship), "what policies say of two concepts"),
+        "measures": named_form(_WORD, _one_or_more(measure), "values over two concepts"),
     }
-    return _object({key: sections[key] for key in ONTOLOGY_KEYS})
+    return object_form({key: sections[key] for key in ONTOLOGY_KEYS})
 
 
 def _actions() -> dict[str, Any]:
     step = {
         "type": "object",
         "description": f"one of {', '.join(VERBS)}, and what belongs to it",
-        "properties": dict.fromkeys(VERBS, _TEXT),
+        "properties": dict.fromkeys(VERBS, TEXT),
         "anyOf": [{"required": [verb]} for verb in VERBS],
     }
-    pair = {"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}
+    pair = {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}
     sections = {
         "actions": {
             "type": ["object", "null"],
@@ -182,7 +175,7 @@ def _actions() -> dict[str, Any]:
         },
         "opposed": {"type": ["array", "null"], "items": pair, "description": "pairs of which one undoes the other"},
     }
-    return _object({key: sections[key] for key in ACTIONS_KEYS})
+    return object_form({key: sections[key] for key in ACTIONS_KEYS})
 
 
 def _one_or_more(form: dict[str, Any]) -> dict[str, Any]:
@@ -194,41 +187,41 @@ def _functions() -> dict[str, Any]:
         "signature": "(a: TYPE [UNIT], …) -> TYPE [UNIT], or for conversions TYPE [UNIT] -> TYPE [UNIT]",
         "expr": "an expression over the parameters, or over `value`",
     }
-    long_form = _object({key: {**_TEXT, "description": about[key]} for key in FUNCTION_KEYS}, FUNCTION_KEYS)
-    short_form = {**_TEXT, "pattern": "->.*=", "examples": ["(a: Point m, b: Point m) -> double m = distance(a, b)"]}
-    return _object({"functions": _named(_WORD, {"anyOf": [short_form, long_form]}, "functions by name")})
+    long_form = object_form({key: {**TEXT, "description": about[key]} for key in FUNCTION_KEYS}, FUNCTION_KEYS)
+    short_form = {**TEXT, "pattern": "->.*=", "examples": ["(a: Point m, b: Point m) -> double m = distance(a, b)"]}
+    return object_form({"functions": named_form(_WORD, {"anyOf": [short_form, long_form]}, "functions by name")})
 
 
 def _sources() -> dict[str, Any]:
     columns = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": _WORD}}
     fields = {
-        "csv": {**_TEXT, "description": "a file with a line of column names, relative to the project"},
-        "parquet": {**_TEXT, "description": "a file, relative to the project"},
-        "xml": {**_TEXT, "description": "a file, relative to the project"},
-        "rows": {**_TEXT, "description": "of an XML file, the path of its rows", "examples": ["//room"]},
-        "sql": {**_TEXT, "description": "a table of a database, or a SELECT of the columns"},
-        "url": {**_TEXT, "description": "the database", "examples": ["${PEOPLE_DB}", "sqlite:///people.db"]},
+        "csv": {**TEXT, "description": "a file with a line of column names, relative to the project"},
+        "parquet": {**TEXT, "description": "a file, relative to the project"},
+        "xml": {**TEXT, "description": "a file, relative to the project"},
+        "rows": {**TEXT, "description": "of an XML file, the path of its rows", "examples": ["//room"]},
+        "sql": {**TEXT, "description": "a table of a database, or a SELECT of the columns"},
+        "url": {**TEXT, "description": "the database", "examples": ["${PEOPLE_DB}", "sqlite:///people.db"]},
         "columns": {**columns, "description": "the columns that are used", "additionalProperties": _column()},
         "key": {
             "description": "the columns that tell rows apart",
-            "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
+            "anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
         },
-        "as_of": {**_TEXT, "description": "the column that says from when on a row is valid"},
-        "max_age": {**_TEXT, "description": "how old what was read may become", "examples": ["1 min"]},
-        "concept": {**_TEXT, "description": "the concept of the ontology of whose instances it tells, one in a row"},
+        "as_of": {**TEXT, "description": "the column that says from when on a row is valid"},
+        "max_age": {**TEXT, "description": "how old what was read may become", "examples": ["1 min"]},
+        "concept": {**TEXT, "description": "the concept of the ontology of whose instances it tells, one in a row"},
         "attributes": {
             "type": "object",
             "description": "attributes of the concept with their columns, where these have other names",
-            "additionalProperties": _TEXT,
+            "additionalProperties": TEXT,
         },
         "scopes": _tags("the scopes of its rows"),
     }
-    source = _object({key: fields[key] for key in SOURCE_KEYS}, ("columns",))
+    source = object_form({key: fields[key] for key in SOURCE_KEYS}, ("columns",))
     one_place = {"oneOf": [{"required": [place]} for place in PLACES]}
-    return _object(
+    return object_form(
         {
-            "pull": _named(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name"),
-            "push": _named(_SOURCE_NAME, _push(), "events that bring an attribute of a concept, by name"),
+            "pull": named_form(_SOURCE_NAME, {**source, **one_place}, "tables that are read, by name"),
+            "push": named_form(_SOURCE_NAME, _push(), "events that bring an attribute of a concept, by name"),
         }
     )
 
@@ -236,57 +229,57 @@ def _sources() -> dict[str, Any]:
 def _column() -> dict[str, Any]:
     attribute = _attribute()
     *others, long_form = attribute["anyOf"]
-    path = _about("in an XML file, the path from the row to the cell, as `@id` or `box`")
+    path = text_form("in an XML file, the path from the row to the cell, as `@id` or `box`")
     of_xml = {**long_form, "properties": {**long_form["properties"], "xpath": path}}
     return {**attribute, "anyOf": [*others, of_xml]}
 
 
 def _push() -> dict[str, Any]:
-    duration = {**_TEXT, "examples": ["2 s"]}
+    duration = {**TEXT, "examples": ["2 s"]}
     fields = {
-        "event": _about("an event type, with its subtypes"),
-        "concept": _about("the concept of the ontology of whose instances it tells"),
-        "id": _about("the path of the identity in the event"),
-        "attribute": _about("the attribute that it brings"),
-        "value": _about("the path of the value in the event"),
+        "event": text_form("an event type, with its subtypes"),
+        "concept": text_form("the concept of the ontology of whose instances it tells"),
+        "id": text_form("the path of the identity in the event"),
+        "attribute": text_form("the attribute that it brings"),
+        "value": text_form("the path of the value in the event"),
         "lateness": {**duration, "description": "how much later than others an event may come"},
         "idle": {**duration, "description": "after which silence it is waited for no longer"},
         "keep": {
-            **_TEXT,
+            **TEXT,
             "pattern": "^last ",
             "description": "how long the last value stands",
             "examples": ["last 10 min"],
         },
     }
-    return _object({key: fields[key] for key in PUSH_KEYS}, PUSH_REQUIRED)
+    return object_form({key: fields[key] for key in PUSH_KEYS}, PUSH_REQUIRED)
 
 
 def _contexts() -> dict[str, Any]:
-    arrow = {**_TEXT, "pattern": r"^\s*\S+\s*->\s*\S+\s*$"}
-    rule = {**_TEXT, "pattern": r"->\s*[A-Za-z_][A-Za-z0-9_]*\s*$", "examples": ["LogInfo.Address -> identity"]}
+    arrow = {**TEXT, "pattern": r"^\s*\S+\s*->\s*\S+\s*$"}
+    rule = {**TEXT, "pattern": r"->\s*[A-Za-z_][A-Za-z0-9_]*\s*$", "examples": ["LogInfo.Address -> identity"]}
     rules = {"type": ["array", "null"], "items": rule}
     origin = {
         "description": "a path of the source, {expr: EXPRESSION} or {default: VALUE}",
         "anyOf": [
-            _TEXT,
-            _object({"expr": _about("an expression over the source as it came")}, ("expr",)),
-            _object({"default": {"description": "the value it always has"}}, ("default",)),
+            TEXT,
+            object_form({"expr": text_form("an expression over the source as it came")}, ("expr",)),
+            object_form({"default": {"description": "the value it always has"}}, ("default",)),
         ],
     }
     attributes = {"type": ["object", "null"], "description": "what does not go by name", "additionalProperties": origin}
     mappings = {
         "in": {**arrow, "description": "event type of the context -> event type of root"},
         "out": {**arrow, "description": "event type of root -> event type of the context"},
-        "both": {**_TEXT, "pattern": "<->", "description": "event type of root <-> event type of the context"},
+        "both": {**TEXT, "pattern": "<->", "description": "event type of root <-> event type of the context"},
     }
-    mapping = _object({**{key: mappings[key] for key in MAPPING_KEYS}, "attributes": attributes})
+    mapping = object_form({**{key: mappings[key] for key in MAPPING_KEYS}, "attributes": attributes})
     one_way = {"oneOf": [{"required": [key]} for key in MAPPING_KEYS]}
     ways = {"out": "from root to the context", "in": "from the context to root"}
     directions = {key: {**rules, "description": about} for key, about in ways.items()}
-    grouped = {**_object(directions), "type": ["object", "null"]}
+    grouped = {**object_form(directions), "type": ["object", "null"]}
     fields = {
-        "extends": {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context it inherits from; root if absent"},
-        "derive": {**_BOOLEAN, "description": "whether event types that rules change get types of their own"},
+        "extends": {**TEXT, "pattern": _CONTEXT_ID, "description": "the context it inherits from; root if absent"},
+        "derive": {**BOOLEAN, "description": "whether event types that rules change get types of their own"},
         **_types()["properties"],
         "maps": {
             "type": ["array", "null"],
@@ -295,136 +288,138 @@ def _contexts() -> dict[str, Any]:
         },
         "rules": {"description": "which function converts what: PATTERN -> FUNCTION", "anyOf": [rules, grouped]},
         "kept": {**grouped, "description": "rules that Situ put in, so that new ones further up change nothing here"},
-        "functions": _named(_WORD, {"anyOf": [_ONE_LINE, _conversion()]}, "functions by name"),
+        "functions": named_form(_WORD, {"anyOf": [_ONE_LINE, _conversion()]}, "functions by name"),
     }
-    identifier = {**_TEXT, "pattern": _CONTEXT_ID, "description": "its identifier", "examples": ["acme.us"]}
-    return _object({"context": identifier, **{key: fields[key] for key in CONTEXT_KEYS}}, ("context",))
-
-
-def _about(description: str) -> dict[str, Any]:
-    return {**_TEXT, "description": description}
+    identifier = {**TEXT, "pattern": _CONTEXT_ID, "description": "its identifier", "examples": ["acme.us"]}
+    return object_form({"context": identifier, **{key: fields[key] for key in CONTEXT_KEYS}}, ("context",))
 
 
 def _expressions(about: str, each: str) -> dict[str, Any]:
     names = {"type": "object", "propertyNames": {"pattern": _WORD}, "description": about}
-    return {**names, "additionalProperties": _about(each)}
+    return {**names, "additionalProperties": text_form(each)}
 
 
 def _conversion() -> dict[str, Any]:
     lookup = {
-        "source": _about("a table of sources/"),
+        "source": text_form("a table of sources/"),
         "key": _expressions("the columns that must have a value", "the value, over `value` and `event`"),
-        "as_of": _about("a column of instants: the last row not after the function's `time`"),
+        "as_of": text_form("a column of instants: the last row not after the function's `time`"),
     }
     state = {
-        "event": _about("the event type of root that is remembered"),
-        "key": _about("an expression over it: whose it is"),
+        "event": text_form("the event type of root that is remembered"),
+        "key": text_form("an expression over it: whose it is"),
         "keep": _expressions("what is remembered of it", "an expression over it"),
-        "history": _about("for how long events that came later are passed over, as `10 min`"),
-        "ttl": _about("after which time without a new one it is forgotten, as `24 h`"),
+        "history": text_form("for how long events that came later are passed over, as `10 min`"),
+        "ttl": text_form("after which time without a new one it is forgotten, as `24 h`"),
         "max_keys": {**_COUNT, "description": "how many keys are remembered at most"},
     }
     fields = {
-        "signature": {**_TEXT, "description": "TYPE [UNIT] -> TYPE [UNIT]"},
-        "expr": {**_TEXT, "description": "an expression over `value`, `event` and what is looked up or remembered"},
-        "value": {**_TEXT, "description": "instead of an expression, the column that is the result"},
-        "python": {**_TEXT, "description": "instead of an expression, a function of functions/*.py: `file.function`"},
-        "code": {**_TEXT, "description": "the text of that file, which Situ puts in"},
-        "time": {**_TEXT, "description": "`event`, `now` or an instant: the time that counts"},
-        "lookup": _named(_WORD, _object(lookup, ("source", "key")), "rows of sources, by the name they are read as"),
-        "key": {**_TEXT, "description": "whose remembered values count"},
-        "state": _named(_WORD, _object(state, ("event", "key", "keep", "ttl", "max_keys")), "what is remembered"),
+        "signature": {**TEXT, "description": "TYPE [UNIT] -> TYPE [UNIT]"},
+        "expr": {**TEXT, "description": "an expression over `value`, `event` and what is looked up or remembered"},
+        "value": {**TEXT, "description": "instead of an expression, the column that is the result"},
+        "python": {**TEXT, "description": "instead of an expression, a function of functions/*.py: `file.function`"},
+        "code": {**TEXT, "description": "the text of that file, which Situ puts in"},
+        "time": {**TEXT, "description": "`event`, `now` or an instant: the time that counts"},
+        "lookup": named_form(
+            _WORD, object_form(lookup, ("source", "key")), "rows of sources, by the name they are read as"
+        ),
+        "key": {**TEXT, "description": "whose remembered values count"},
+        "state": named_form(
+            _WORD, object_form(state, ("event", "key", "keep", "ttl", "max_keys")), "what is remembered"
+        ),
         "missing": {
             "description": "without a row: `error`, `null`, `hold 5 s` or {default: VALUE}",
             "anyOf": [
                 {"type": ["string", "null"]},
-                _object({"default": {"description": "the result, as it would stand in an event"}}, ("default",)),
+                object_form({"default": {"description": "the result, as it would stand in an event"}}, ("default",)),
             ],
         },
         "nulls": {"enum": ["call", "skip"], "description": "whether it is called for null, too"},
-        "lossy": {**_BOOLEAN, "description": "whether it loses information"},
-        "inverse": {**_TEXT, "description": "the function that leads back"},
+        "lossy": {**BOOLEAN, "description": "whether it loses information"},
+        "inverse": {**TEXT, "description": "the function that leads back"},
     }
-    return _object({key: fields[key] for key in CONVERSION_KEYS}, ("signature",))
+    return object_form({key: fields[key] for key in CONVERSION_KEYS}, ("signature",))
 
 
 def _tags(about: str) -> dict[str, Any]:
     """Per dimension one scope, or `any`; `rest` is for those that are not named."""
     rest = {"enum": [ANY, NONE], "description": "the dimensions that are not named"}
-    return {**_named(_CLIENT_NAME, _about("a scope, or `any`"), about), "properties": {REST: rest}}
+    return {**named_form(_CLIENT_NAME, text_form("a scope, or `any`"), about), "properties": {REST: rest}}
 
 
 def _scopes() -> dict[str, Any]:
-    names = {"type": ["array", "null"], "items": _TEXT}
-    link = {"up": _about("what may go from the scope into this one"), "down": _about("what may come back")}
+    names = {"type": ["array", "null"], "items": TEXT}
+    link = {"up": text_form("what may go from the scope into this one"), "down": text_form("what may come back")}
     fields = {
         "in": {**names, "description": "the scopes that it is directly in"},
-        "output": _about("what may leave it: an expression that is true or false"),
-        "input": _about("what may come in"),
-        "links": _named(_CLIENT_NAME, _object({key: link[key] for key in LINK_KEYS}), "filters of single memberships"),
+        "output": text_form("what may leave it: an expression that is true or false"),
+        "input": text_form("what may come in"),
+        "links": named_form(
+            _CLIENT_NAME, object_form({key: link[key] for key in LINK_KEYS}), "filters of single memberships"
+        ),
         "carriers": {**names, "description": "the zones that may hold its events"},
     }
-    scope = {**_object({key: fields[key] for key in SCOPE_KEYS}), "type": ["object", "null"]}
+    scope = {**object_form({key: fields[key] for key in SCOPE_KEYS}), "type": ["object", "null"]}
     parts = {
         "mode": {"enum": list(MODES), "description": "closed: who says nothing there sees nothing and is not seen"},
-        "scopes": _named(_CLIENT_NAME, scope, "scopes by name"),
+        "scopes": named_form(_CLIENT_NAME, scope, "scopes by name"),
     }
-    dimension = {**_object({key: parts[key] for key in DIMENSION_KEYS}), "type": ["object", "null"]}
-    policy = _object({key: _tags(about) for key, about in zip(POLICY_KEYS, ("as whom", "to whom"), strict=True)})
+    dimension = {**object_form({key: parts[key] for key in DIMENSION_KEYS}), "type": ["object", "null"]}
+    policy = object_form({key: _tags(about) for key, about in zip(POLICY_KEYS, ("as whom", "to whom"), strict=True)})
     rights = {
         "type": "array",
         "items": {"enum": list(RIGHTS)},
         "minItems": 1,
         "description": ", ".join(f"`{right}`" for right in RIGHTS),
     }
-    memberships = _named(_CLIENT_NAME, {**names, "description": "scopes of a dimension"}, "by dimension")
-    grant = _object(
+    memberships = named_form(_CLIENT_NAME, {**names, "description": "scopes of a dimension"}, "by dimension")
+    grant = object_form(
         {
-            "to": _about("a client, a policy or a person"),
-            "dimension": _about("the dimension"),
+            "to": text_form("a client, a policy or a person"),
+            "dimension": text_form("the dimension"),
             "may": rights,
             "scopes": {**names, "description": "only there and below; without it, everywhere"},
         },
         GRANT_KEYS,
     )
-    release = _object(
+    release = object_form(
         {
-            "policy": _about("whose situations are released"),
+            "policy": text_form("whose situations are released"),
             "dimensions": {**names, "description": "where only the policy's own tags count"},
             "keep": {**names, "description": "what is left of their attributes"},
-            "by": _about("the administrator who says so"),
+            "by": text_form("the administrator who says so"),
         },
         RELEASE_KEYS,
     )
     sections = {
-        "dimensions": _named(_CLIENT_NAME, dimension, "ways of dividing the world, by name"),
-        "clients": _named(_MEMBER_NAME, memberships, "the scopes that clients and sources are directly in"),
-        "policies": _named(_CLIENT_NAME, policy, "the tags that policies read and publish with"),
+        "dimensions": named_form(_CLIENT_NAME, dimension, "ways of dividing the world, by name"),
+        "clients": named_form(_MEMBER_NAME, memberships, "the scopes that clients and sources are directly in"),
+        "policies": named_form(_CLIENT_NAME, policy, "the tags that policies read and publish with"),
         "grants": {"type": ["array", "null"], "items": grant, "description": "who may do what"},
         "releases": {"type": ["array", "null"], "items": release, "description": "situations that may be seen further"},
     }
-    return _object({key: sections[key] for key in SCOPES_KEYS})
+    return object_form({key: sections[key] for key in SCOPES_KEYS})
 
 
 def _clients() -> dict[str, Any]:
-    event = {**_TEXT, "description": "an event type"}
-    context = {**_TEXT, "pattern": _CONTEXT_ID, "description": "the context in whose terms it speaks; root if absent"}
+    event = {**TEXT, "description": "an event type"}
+    context = {**TEXT, "pattern": _CONTEXT_ID, "description": "the context in whose terms it speaks; root if absent"}
     fields = {
         "types": {"type": "array", "items": event, "minItems": 1, "description": "event types, with their subtypes"},
-        "where": {**_TEXT, "description": "which of them: an expression that is true or false"},
-        "durable": {**_BOOLEAN, "description": "whether events are kept while the client is away"},
+        "where": {**TEXT, "description": "which of them: an expression that is true or false"},
+        "durable": {**BOOLEAN, "description": "whether events are kept while the client is away"},
         "context": {**context, "description": "another context than the client's, for this one alone"},
         "type": event,
         "scopes": _tags("other scopes than the client's, for this one alone"),
     }
-    advertisement = _object({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
+    advertisement = object_form({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
     below = {
         "advertisements": (advertisement, "what the client publishes, by name"),
-        "subscriptions": (_object({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
+        "subscriptions": (object_form({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
     }
-    named = {key: _named(_CLIENT_NAME, *value) for key, value in below.items()}
+    named = {key: named_form(_CLIENT_NAME, *value) for key, value in below.items()}
     client = {
-        **_object({key: {"context": context, "scopes": _tags("its scopes"), **named}[key] for key in CLIENT_KEYS}),
+        **object_form({key: {"context": context, "scopes": _tags("its scopes"), **named}[key] for key in CLIENT_KEYS}),
         "type": ["object", "null"],
     }
-    return _object({"clients": _named(_CLIENT_NAME, client, "clients by name")})
+    return object_form({"clients": named_form(_CLIENT_NAME, client, "clients by name")})

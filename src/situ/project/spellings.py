@@ -1,8 +1,8 @@
 """Which texts of a project's files have a canonical spelling, and what it is.
 
 Attributes and heads in ``types/`` and ``ontology.yaml``, signatures and expressions in ``functions/``, both in
-``contexts/``, filters in ``clients/``. Knows the notation, not what names stand for: no other file is needed to format
-one.
+``contexts/``, filters in ``clients/``, costs in ``quality/``. Knows the notation, not what names stand for: no other
+file is needed to format one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from situ.documents import Mapping, Node, Scalar
+from situ.documents import Mapping, Node, Scalar, Sequence
 from situ.errors import SituError
 from situ.expr.signature import parse_signature, split_definition
 from situ.expr.spelling import spell
@@ -104,6 +104,12 @@ def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
         for _, client in _entries(root, "clients"):
             for _, body in _entries(client, "subscriptions"):
                 yield from _scalar(_get(body, "where"), spell_expression)
+    elif kind == "quality":
+        for profile in _items(root, "profiles"):
+            for _, body in _entries(profile, "capabilities"):
+                yield from _scalar(_get(body, "cost"), spell_expression)
+        for action in _items(root, "actions"):
+            yield from _scalar(_get(action, "cost"), spell_expression)
 
 
 def _attributes(body: Node | None) -> Iterator[tuple[Scalar, _Spelling]]:
@@ -116,6 +122,11 @@ def _attributes(body: Node | None) -> Iterator[tuple[Scalar, _Spelling]]:
 def _entries(node: Node | None, key: str) -> tuple[tuple[Scalar, Node], ...]:
     below = _get(node, key)
     return below.entries if isinstance(below, Mapping) else ()
+
+
+def _items(node: Node | None, key: str) -> tuple[Node, ...]:
+    below = _get(node, key)
+    return below.items if isinstance(below, Sequence) else ()
 
 
 def _get(node: Node | None, key: str) -> Node | None:
