@@ -26,6 +26,7 @@ from situ.cli.late import late
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
 from situ.cli.publish import publish
+from situ.cli.quality import quality
 from situ.cli.replay import replay
 from situ.cli.run import run as run_project
 from situ.cli.situations import situations
@@ -82,6 +83,7 @@ app.add_typer(dead_letters.app)
 app.add_typer(actions.app)
 app.command()(situations)
 app.command()(late)
+app.command()(quality)
 app.command()(apply)
 app.command()(get)
 app.command("add")(add)

@@ -43,6 +43,7 @@ class BlockingExpectations:
     resume = called(ExpectationHandler.resume)
     revoke = called(ExpectationHandler.revoke)
     state = called(ExpectationHandler.state)
+    states = called(ExpectationHandler.states)
     register_draft = called(ExpectationHandler.register_draft)
 
     def changes(self) -> Iterator[StateChange]:

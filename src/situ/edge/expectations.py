@@ -137,14 +137,12 @@ class ExpectationHandler:
 
     async def state(self, id: Expectation | str) -> StateChange:
         """How it stands now, as the router knows it."""
-        await self._hearing.begin()
-        name = _id(id)
-        answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=name))
-        for each in answer.get("states", ()):
-            told = self._own(StateChange.from_json(each))
-            if told.expectation == name:
-                return told
-        raise SituError(NOT_NEGOTIATED(what="expectation", name=name, nearest=()))
+        return (await self.states(_id(id)))[0]
+
+    async def states(self, about: str = "") -> list[StateChange]:
+        """How all expectations of this client stand, those of the project among them; or the one that is named."""
+        answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=about))
+        return [self._own(StateChange.from_json(each)) for each in answer["states"]]
 
     async def changes(self) -> AsyncGenerator[StateChange, None]:
         """Every change of a state from now on, of all expectations of this client."""
