@@ -43,8 +43,8 @@ def _claims(
     moved = [place for place, each in enumerate(field.profiles) if each.id in ground.targets]
     if not moved:
         return
-    numbers = [field.number(each.id) for each in expectations]
-    points = field.now[: len(field.floors), moved]
+    numbers = [field.numbers[each.id] for each in expectations]
+    points = field.now[:, [field.firsts[place] for place in moved]]
     firsts = first_that_meet(field.floors[:, numbers], points).tolist()
     for expectation, number, first in zip(expectations, numbers, firsts, strict=True):
         if expectation.publishers > 1:

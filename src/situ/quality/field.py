@@ -1,7 +1,8 @@
 """Fields: expectations to which the same profiles are relevant, against where these profiles are by a plan.
 
-Everything is kept as matrices of goodness, so that whom a move serves and who could serve somebody is found by
-comparing arrays. A profile that is relevant to several fields has a place in each of them.
+Everything is kept as matrices of goodness, so that whom a move serves, and who could serve somebody at about what cost,
+is found by comparing arrays. A profile has one row for each point that it can reach, all of them next to each other;
+one that is relevant to several fields has rows in each of them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,7 @@ from situ.quality.expectation import Expectation
 from situ.quality.operating import costs_at
 from situ.quality.problem import STAY, Target, point_at
 from situ.quality.profile import Capability, Profile
-from situ.quality.property import Point
-from situ.quality.rows import Columns, Flags, Matrix, Numbers, at_least, at_most, first_that_meet
-
-_UNKNOWN = math.nan
+from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, Numbers, at_most, first_that_meet
 
 
 class Field:
@@ -33,34 +31,35 @@ class Field:
         self.expectations = expectations
         self.profiles = profiles
         self.places = {each.id: place for place, each in enumerate(profiles)}
-        self.alternatives: dict[str, list[int]] = defaultdict(list)
-        """Subscription → the numbers of its expectations."""
-        for number, each in enumerate(expectations):
-            self.alternatives[each.subscription].append(number)
-        self._numbers = {each.id: number for number, each in enumerate(expectations)}
+        self.numbers = {each.id: number for number, each in enumerate(expectations)}
+        counts = [len(each.modes) or 1 for each in profiles]
+        self.owners: Numbers = np.repeat(np.arange(len(profiles)), counts)
+        self.firsts: list[int] = [0, *np.cumsum(counts).tolist()]
+        """Where the rows of a profile begin; the row of a mode is so much further as its place."""
         self._columns = Columns()
         self.floors = self._columns.floors(expectations)
-        self.now = self._columns.matrix([point_at(each, targets.get(each.id, STAY)) for each in profiles])
-        reach = [(place, mode, point) for place, each in enumerate(profiles) for mode, point in enumerate(each.reach())]
-        self.best = self._columns.matrix([point for _, _, point in reach])
-        self.owners: Numbers = np.asarray([place for place, _, _ in reach], dtype=np.int64)
-        self.modes: Numbers = np.asarray([mode for _, mode, _ in reach], dtype=np.int64)
-        """Of the rows of ``best``: whose they are, and the place of the mode."""
-        self.met: Flags = first_that_meet(self.floors, self.now[: len(self.floors)]) >= 0
-        """By somebody; of those that want several publishers it says nothing."""
-        self._prices: Matrix = np.asarray(
-            [profiles[place].modes[mode].cost if profiles[place].modes else 0.0 for place, mode, _ in reach]
-        )
-        self._paid: Matrix = np.asarray([_mode_cost(each, targets.get(each.id, STAY)) for each in profiles])
-        """What the modes of rows cost, and those in which profiles are."""
-        self._steepness: Matrix | None = None
+        points = [point_at(each, targets.get(each.id, STAY)) for each in profiles]
+        now = self._columns.matrix(points)
+        self._width = len(now)
+        self.best = self._columns.matrix([point for each in profiles for point in each.reach()])
+        self.now = np.repeat(now, counts, axis=1)
+        if len(self.floors) < self._width:
+            lower = np.full((self._width - len(self.floors), len(expectations)), NOWHERE)
+            self.floors = np.concatenate([self.floors, lower])
+        self._levels = np.where(self.now == NOWHERE, 0.0, self.now)
+        self.met: Flags = first_that_meet(self.floors, now) >= 0
+        """By somebody. Of those that want several publishers it says nothing."""
+        self._paid: Matrix = np.repeat([_mode_cost(each, targets.get(each.id, STAY)) for each in profiles], counts)
 
-    def number(self, id: str) -> int:
-        """The number of an expectation."""
-        return self._numbers[id]
+    # ── who is served ─────────────────────────────────────────────────────────────────────────────
 
-    def asked(self, number: int) -> Matrix:
-        return np.asarray(self.floors[:, number])
+    @cached_property
+    def alternatives(self) -> Mapping[str, list[int]]:
+        """Subscription → the numbers of its expectations."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, each in enumerate(self.expectations):
+            found[each.subscription].append(number)
+        return found
 
     def is_met(self, number: int) -> bool:
         least = self.expectations[number].publishers
@@ -72,30 +71,32 @@ class Field:
 
     def meeting(self, number: int) -> list[int]:
         """The places of the profiles that do."""
-        found: list[int] = np.flatnonzero(at_least(self.now, self.asked(number))).tolist()
+        found: list[int] = np.unique(self.owners[self._meeting(number)]).tolist()
         return found
 
-    def able(self, number: int) -> Numbers:
-        """The rows of ``best`` that would meet an expectation."""
-        return np.flatnonzero(at_least(self.best, self.asked(number)))
+    def has_other(self, number: int) -> bool:
+        """Whether another alternative of the same subscription is met."""
+        some = self.alternatives[self.expectations[number].subscription]
+        return len(some) > 1 and any(self.is_met(each) for each in some if each != number)
 
     def move(self, id: str, target: Target) -> None:
         """A profile is to be somewhere else."""
         place = self.places[id]
-        profile = self.profiles[place]
-        before, after = self._met_before_and_after(place, point := point_at(profile, target))
-        self.now[:, place] = self._columns.vector(point)
-        self._paid[place] = _mode_cost(profile, target)
+        rows = slice(self.firsts[place], self.firsts[place + 1])
+        before, after, point = self._before_and_after(place, target)
+        self.now[:, rows] = point[:, None]
+        self._levels[:, rows] = np.where(point == NOWHERE, 0.0, point)[:, None]
+        self._paid[rows] = _mode_cost(self.profiles[place], target)
         self.met |= after
         for number in np.flatnonzero(before & ~after).tolist():
-            self.met[number] = bool(at_least(self.now, self.asked(number)).any())
+            self.met[number] = self._meeting(number).any()
 
     def swayed(self, id: str, target: Target) -> tuple[list[int], list[int]]:
         """Expectations that would be lost, and those that would be won, if a profile moved."""
         place = self.places[id]
-        before, after = self._met_before_and_after(place, point_at(self.profiles[place], target))
+        before, after, _ = self._before_and_after(place, target)
         lost = np.flatnonzero(before & ~after).tolist()
-        won = np.flatnonzero(after & ~before).tolist()
+        won = np.flatnonzero(after & ~before).tolist() if lost else []
         return [each for each in lost if self._depends_on(place, each)], [
             each for each in won if self._waits_for(place, each)
         ]
@@ -115,21 +116,26 @@ class Field:
     def _is_enough(self, number: int, publishers: frozenset[str]) -> bool:
         return len(publishers) >= self.expectations[number].publishers
 
-    def _met_before_and_after(self, place: int, point: Point) -> tuple[Flags, Flags]:
-        width = len(self.floors)
-        after = self._columns.vector(point)[:width]
-        return at_most(self.floors, self.now[:width, place]), at_most(self.floors, after)
+    def _meeting(self, number: int) -> Flags:
+        return np.asarray((self.now >= self.floors[:, number, None]).all(axis=0))
+
+    def _before_and_after(self, place: int, target: Target) -> tuple[Flags, Flags, Matrix]:
+        """What a profile meets as it is and after a move, and where it is then."""
+        point = self._columns.vector(point_at(self.profiles[place], target))
+        return at_most(self.floors, self.now[:, self.firsts[place]]), at_most(self.floors, point), point
 
     # ── what it roughly costs ─────────────────────────────────────────────────────────────────────
 
-    def rough_costs(self, number: int, rows: Numbers) -> Matrix:
-        """About what it costs more to be at these rows, good enough for an expectation; NaN where only trying tells."""
-        owners, asked = self.owners[rows], self.asked(number)
-        found = self._prices[rows] - self._paid[owners]
-        for place in np.flatnonzero(asked > -np.inf).tolist():
-            gap = np.maximum(asked[place] - self.now[place, owners], 0.0)
-            found += np.where(gap > 0, self._steepnesses()[place, owners], 0.0) * gap
-        return found
+    def rough_costs(self, number: int) -> Matrix:
+        """About what it costs more to have each row good enough for an expectation.
+
+        Infinite where that cannot be; NaN where it can be, and only trying tells.
+        """
+        asked = self.floors[:, number, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = np.maximum(asked - self._levels, 0.0)
+            costs = (self._steepness * gaps).sum(axis=0) + self._prices - self._paid
+        return np.where((self.best >= asked).all(axis=0), costs, np.inf)
 
     @cached_property
     def magnitude(self) -> float:
@@ -138,18 +144,18 @@ class Field:
         ends = (costs_at(one.cost, value) for one in capabilities for value in (one.cv, one.best))
         return max(1.0, max(ends, default=0.0), float(self._prices.max(initial=0.0)))
 
-    def _steepnesses(self) -> Matrix:
-        if self._steepness is None:
-            found = np.zeros_like(self.now)
-            for place, each in enumerate(self.profiles):
-                steep = {id: steepness(one) for id, one in each.capabilities.items()}
-                found[:, place] = np.nan_to_num(self._columns.vector(steep), nan=np.nan, neginf=0.0)
-            self._steepness = found
-        return self._steepness
+    @cached_property
+    def _prices(self) -> Matrix:
+        """What the modes of the rows cost."""
+        modes = ([mode.cost for mode in each.modes] or [0.0] for each in self.profiles)
+        return np.asarray([cost for some in modes for cost in some], dtype=np.float64)
 
-
-def _mode_cost(profile: Profile, target: Target) -> float:
-    return profile.mode_named(target.mode or profile.mode).cost if profile.modes else 0.0
+    @cached_property
+    def _steepness(self) -> Matrix:
+        rises = [{id: steepness(one) for id, one in each.capabilities.items()} for each in self.profiles]
+        found = self._columns.matrix(rises)
+        found[found == NOWHERE] = 0.0
+        return found[:, self.owners]
 
 
 def steepness(capability: Capability) -> float:
@@ -157,10 +163,14 @@ def steepness(capability: Capability) -> float:
     cost = capability.cost
     if isinstance(cost, Constant):
         return 0.0
-    if isinstance(cost, Points) and len(cost.points) == 2:
-        (left, before), (right, after) = cost.points
-        rise = (after - before) / (right - left) if right > left else _UNKNOWN
-        rise = rise if capability.about.maximise else -rise
-        within = left <= min(capability.lb, capability.cv) and max(capability.ub, capability.cv) <= right
-        return rise if rise >= 0 and within else _UNKNOWN
-    return _UNKNOWN
+    if not isinstance(cost, Points) or len(cost.points) != 2:
+        return math.nan
+    (left, before), (right, after) = cost.points
+    if not left <= capability.lb <= capability.ub <= right or left == right:
+        return math.nan
+    rise = (after - before) / (right - left) * (1.0 if capability.about.maximise else -1.0)
+    return rise if rise >= 0 else math.nan
+
+
+def _mode_cost(profile: Profile, target: Target) -> float:
+    return profile.mode_named(target.mode or profile.mode).cost if profile.modes else 0.0

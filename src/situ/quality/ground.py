@@ -58,18 +58,17 @@ class Ground:
 
     def is_met(self, expectation: Expectation) -> bool:
         field = self.field(expectation)
-        return field.is_met(field.number(expectation.id))
+        return field.is_met(field.numbers[expectation.id])
 
     def publishers(self, expectation: Expectation) -> frozenset[str]:
         """Those that meet an expectation by the plan."""
         field = self.field(expectation)
-        return field.publishers(field.number(expectation.id))
+        return field.publishers(field.numbers[expectation.id])
 
     def has_other(self, expectation: Expectation) -> bool:
         """Whether another alternative of its subscription is met by the plan."""
         field = self.field(expectation)
-        number = field.number(expectation.id)
-        return any(field.is_met(each) for each in field.alternatives[expectation.subscription] if each != number)
+        return field.has_other(field.numbers[expectation.id])
 
     def state(self, expectation: Expectation) -> State:
         """The state as things are, whatever the plan."""
@@ -80,24 +79,25 @@ class Ground:
     def candidates(self, expectation: Expectation) -> Iterator[Candidate]:
         """Profiles that do not meet an expectation and could, best first."""
         field = self.field(expectation)
-        number = field.number(expectation.id)
-        rows = field.able(number)
-        if meeting := field.meeting(number):
-            rows = rows[~np.isin(field.owners[rows], meeting)]
+        number = field.numbers[expectation.id]
+        rough = field.rough_costs(number)
+        if expectation.publishers > 1:
+            rough[np.isin(field.owners, field.meeting(number))] = np.inf
+        if self.problem.actions.declared:
+            rough[np.isfinite(rough)] = np.nan
         known: dict[int, Candidate] = {}
 
-        def candidate(place: int) -> Candidate:
-            if place not in known:
-                owner, mode = int(field.owners[rows[place]]), int(field.modes[rows[place]])
-                known[place] = self._candidate(expectation, field.profiles[owner], mode)
-            return known[place]
+        def candidate(row: int) -> Candidate:
+            if row not in known:
+                place = int(field.owners[row])
+                known[row] = self._candidate(expectation, field.profiles[place], row - field.firsts[place])
+            return known[row]
 
-        rough = np.full(len(rows), np.nan) if self.problem.actions.declared else field.rough_costs(number, rows)
-        for place in np.flatnonzero(np.isnan(rough)).tolist():
-            rough[place] = candidate(place).extra
-        for _ in range(len(rows)):
-            near = np.flatnonzero(rough <= rough.min() + _CLOSE * field.magnitude)
-            first = min(near.tolist(), key=candidate)
+        for row in np.flatnonzero(np.isnan(rough)).tolist():
+            rough[row] = candidate(row).extra
+        while (least := rough.min(initial=np.inf)) < np.inf:
+            near = np.flatnonzero(rough <= least + _CLOSE * field.magnitude).tolist()
+            first = near[0] if len(near) == 1 else min(near, key=candidate)
             yield candidate(first)
             rough[first] = np.inf
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from situ.quality.actions import Actions
-from situ.quality.cost import UNAFFORDABLE, Cost
+from situ.quality.cost import UNAFFORDABLE, Constant, Cost, Points
 from situ.quality.problem import STAY, Target
 from situ.quality.profile import Capability, Profile
 
@@ -45,6 +45,8 @@ def terms_of_mode(profile: Profile, mode: str, actions: Actions) -> tuple[float,
 
 def cheapest(capability: Capability, floor: float, actions: Actions) -> float:
     """The cheapest of a floor and of the knots beyond it that can be had; of equally cheap ones that nearest to it."""
+    if not actions.declared and _never_falls(capability):
+        return floor
     about, best = capability.about, capability.best
     knots = (*capability.cost.knots, *actions.knots_of_adapting(about))
     beyond = {each for each in knots if about.at_least(each, floor) and about.at_least(best, each)}
@@ -52,6 +54,15 @@ def cheapest(capability: Capability, floor: float, actions: Actions) -> float:
         return floor
     values = sorted({floor, *beyond}, key=about.goodness)
     return min(values, key=lambda value: math.fsum(terms_of_value(capability, value, actions)))
+
+
+def _never_falls(capability: Capability) -> bool:
+    """Whether nothing better is cheaper, as far as that is seen at a glance."""
+    cost = capability.cost
+    if not isinstance(cost, Points) or len(cost.points) != 2:
+        return isinstance(cost, Constant)
+    (_, left), (_, right) = cost.points
+    return left <= right if capability.about.maximise else left >= right
 
 
 def costs_at(cost: Cost, value: float) -> float:

@@ -42,10 +42,7 @@ STAY = Target()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one expectation needs of one profile that it does not do by itself.
-
-    A profile that gets cheaper by being better is moved for nobody: then ``expectation`` is empty.
-    """
+    """What one expectation needs of one profile that it does not do by itself."""
 
     expectation: str
     profile: str
@@ -79,6 +76,8 @@ class Plan:
     """Of expectations that are not satisfied yet and are by the plan, by their ids."""
     declined: Mapping[str, Refusal] = field(default_factory=_nothing)
     """Of expectations that could be satisfied and are not by the plan, by their ids."""
+    for_nobody: Mapping[str, Target] = field(default_factory=_nothing)
+    """What is done to profiles that no expectation needs, by their ids: it is cheaper so."""
     exact: bool = True
     """Whether no plan is better by the rule of the strategy; the greedy search knows no more than its bound."""
     bound: float | None = None

@@ -44,11 +44,13 @@ def solve(problem: Problem, rule: Rule) -> Plan:
             bounds.append(found.bound)
     ground = Ground(problem, targets)
     wanting = [each for each in problem.expectations if ground.state(each) is State.SATISFIABLE]
+    adopted = claims_of(ground, wanting)
     known = [each for each in bounds if each is not None]
     return Plan(
         targets=targets,
         cost=float(cost),
-        adopted=_adopted(ground, wanting),
+        adopted=adopted,
+        for_nobody=_for_nobody(ground, adopted),
         declined=_declined(ground, wanting, float(cost)),
         exact=not bounds,
         bound=min(known) if known and len(known) == len(bounds) else None,
@@ -76,18 +78,13 @@ def _costs(options: Sequence[Sequence[Option]]) -> list[Fraction]:
     return [each.cost for some in options for each in some]
 
 
-def _adopted(ground: Ground, wanting: list[Expectation]) -> Mapping[str, tuple[Claim, ...]]:
-    found = claims_of(ground, wanting)
+def _for_nobody(ground: Ground, adopted: Mapping[str, tuple[Claim, ...]]) -> Mapping[str, Target]:
     by_profile: dict[str, list[Claim]] = {id: [] for id in ground.targets}
-    for claims in found.values():
+    for claims in adopted.values():
         for each in claims:
             by_profile[each.profile].append(each)
-    for_nobody = tuple(
-        Claim(expectation="", profile=id, target=left)
-        for id, target in ground.targets.items()
-        if (left := unclaimed(target, by_profile[id]))
-    )
-    return found | {"": for_nobody} if for_nobody else found
+    found = {id: unclaimed(target, by_profile[id]) for id, target in ground.targets.items()}
+    return {id: target for id, target in found.items() if target}
 
 
 def _declined(ground: Ground, wanting: list[Expectation], cost: float) -> Mapping[str, Refusal]:

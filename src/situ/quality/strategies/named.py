@@ -88,6 +88,7 @@ def _joined(plans: list[Plan]) -> Plan:
         targets={id: each for plan in plans for id, each in plan.targets.items()},
         cost=math.fsum(each.cost for each in plans),
         adopted={id: each for plan in plans for id, each in plan.adopted.items()},
+        for_nobody={id: each for plan in plans for id, each in plan.for_nobody.items()},
         declined={id: each for plan in plans for id, each in plan.declined.items()},
         exact=all(each.exact for each in plans),
         bound=min(known) if known and len(known) == len(bounds) else None,

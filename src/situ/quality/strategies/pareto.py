@@ -20,11 +20,12 @@ def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
     for each in problem.expectations:
         making.decide_if_open(each)
+    adopted = claims_of(making.ground, making.wanting)
     return Plan(
         targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
         cost=making.ground.cost(),
-        adopted=claims_of(making.ground, making.wanting),
-        declined=making.declined,
+        adopted=adopted,
+        declined={id: each for id, each in making.declined.items() if id not in adopted},
     )
 
 
@@ -105,5 +106,7 @@ class _Making:
         strategy = self.ground.problem.strategy
         if strategy.protect and self.ground.harms(candidate.profile, candidate.target):
             return "harm"
+        if strategy.budget is None:
+            return None
         spent = math.fsum([*self.spent, *(each.extra for each in taken), candidate.extra])
-        return "budget" if strategy.budget is not None and spent > strategy.budget else None
+        return "budget" if spent > strategy.budget else None
