@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from operator import and_
+from itertools import groupby
+from operator import and_, attrgetter
 from typing import TypeVar
 
 from situ.deployment.parts import read_parts
@@ -39,7 +40,7 @@ NOBODYS = -1
 _MOST_STAMPERS = 10_000
 _MOST_EPOCHS = 50
 """Past epochs that the next version takes over; others are fetched again if they are asked for."""
-_NO_BITS: Bits = 0
+_published_as = attrgetter("ad", "client", "type")
 _T = TypeVar("_T")
 
 
@@ -78,15 +79,15 @@ class Seeing:
         if not self.graph.dimensions:
             return
         epoch = self.epoch
-        alike: tuple[str, str, str] | None = None
-        tags, bits = 0, _NO_BITS
-        for row in rows:
-            if (row.ad, row.client, row.type) != alike:  # neighbours mostly are
-                alike = (row.ad, row.client, row.type)
-                tags = self._tags.get(row.ad, NOBODYS) if row.ad else self._policies.get(row.client, 0)
-                bits = self._of_tags(row.type, tags)
-            row.tags, row.epoch = tags, epoch
-            row.bits = bits if isinstance(bits, int) else bits(row)
+        for (ad, client, type), some in groupby(rows, _published_as):  # neighbours mostly are alike
+            tags = self._tags.get(ad, NOBODYS) if ad else self._policies.get(client, 0)
+            bits = self._of_tags(type, tags)
+            if isinstance(bits, int):
+                for row in some:
+                    row.tags, row.epoch, row.bits = tags, epoch, bits
+            else:
+                for row in some:
+                    row.tags, row.epoch, row.bits = tags, epoch, bits(row)
 
     def _of_tags(self, type: str, tags: int) -> Bits:
         found = self._by_tags.get((type, tags))

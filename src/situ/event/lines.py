@@ -14,6 +14,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 import msgspec
 
@@ -88,6 +89,7 @@ _FIRST = b'"id":'
 _NEXT = b',"id":'
 _PLAIN = _START + _FIRST
 _STAMP = b',"situtags":'
+_stamped_with = attrgetter("tags", "epoch", "bits", "parts")
 
 
 def encode_row(row: Row) -> bytes:
@@ -154,9 +156,7 @@ def stamped_lines(rows: Sequence[Row], lines: Sequence[bytes]) -> Sequence[bytes
 def common_stamp(rows: Sequence[Row]) -> str:
     """The stamp of all these events, as the header of a message says it; nothing if they have none or several."""
     first = rows[0]
-    if not first.epoch or first.parts:
-        return ""
-    if len({(row.tags, row.epoch, row.bits, row.parts) for row in rows}) > 1:
+    if not first.epoch or first.parts or len(set(map(_stamped_with, rows))) > 1:
         return ""
     return f"{first.tags}.{first.epoch}.{first.bits:x}"
 

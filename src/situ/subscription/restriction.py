@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from situ.event.lines import dead_client
 from situ.event.row import Row
@@ -19,6 +20,7 @@ from situ.types.reserved import DEAD_LETTER
 
 _MOST_REMEMBERED = 20_000
 _LETTER = DEAD_LETTER.name
+_looks = attrgetter("tags", "epoch", "bits", "parts", "type", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,11 @@ class Restrictions:
         """What is left for each of these rows of its targets; ``queued``, see :meth:`one`."""
         result: list[Targets] = []
         last, alike, left = NOBODY, None, NOBODY
-        for row, targets in zip(rows, found, strict=True):
-            if targets is NOBODY:
-                result.append(NOBODY)
-                continue
-            looks = (row.tags, row.epoch, row.bits, row.type, row.client)
-            if targets is not last or looks != alike or row.parts:
-                left = self.one(row, targets, queued=queued)
+        for targets, looks, row in zip(found, map(_looks, rows), rows, strict=True):
+            if targets is not last or looks != alike:
+                left = NOBODY if targets is NOBODY else self.one(row, targets, queued=queued)
                 # Filters that are new since a row was stamped are asked of each.
-                last, alike = (targets, looks) if self._sight.epoch == row.epoch and not row.parts else (NOBODY, None)
+                last, alike = targets, looks if self._sight.epoch == row.epoch else None
             result.append(left)
         return result
 
