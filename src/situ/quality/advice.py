@@ -65,14 +65,25 @@ class Course:
     """Modes that it refused or failed to take."""
     unproven: dict[str, float] = field(default_factory=dict)
     """Property → what it says it does since it was advised, and nobody has measured."""
-    relaxed: Target | None = None
-    """What it was told to fall back to and has not told yet."""
+    asked: Target | None = None
+    """What it was last advised to do, whatever became of that: who does it late still does it on advice."""
     relax_at: float | None = None
     """When it is to be told to fall back."""
 
     @property
     def is_frozen(self) -> bool:
         return self.until is not None
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether less is expected of it than it declares."""
+        return bool(self.limits or self.barred or self.is_frozen)
+
+    @property
+    def deadline(self) -> float:
+        """Until when an advice that was sent has to be answered."""
+        assert self.open is not None
+        return self.open.since + ANSWER
 
     def may_send(self, now: float) -> bool:
         return self.open is None and (self.last is None or now >= self.last + SPACING)
@@ -81,7 +92,7 @@ class Course:
 
     def send(self, profile: Profile, target: Target, now: float, number: int) -> Advice:
         """Advise to do better. The number is that of the message, higher than all before, whatever became of them."""
-        self.relaxed, self.last = None, now
+        self.asked, self.last = target, now
         self.open = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
         return _message(self.open, "raise", profile, now + ANSWER)
 
@@ -92,7 +103,7 @@ class Course:
 
     def relax(self, profile: Profile, target: Target, now: float, number: int) -> Advice:
         """Advise to fall back, which nobody waits for."""
-        self.relaxed, self.relax_at, self.last = target, None, now
+        self.asked, self.relax_at, self.last = target, None, now
         advice = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
         return _message(advice, "relax", profile, None)
 
@@ -177,7 +188,7 @@ class Course:
             "limits": dict(self.limits),
             "barred": sorted(self.barred),
             "unproven": dict(self.unproven),
-            "relaxed": None if self.relaxed is None else target_as_json(self.relaxed),
+            "asked": None if self.asked is None else target_as_json(self.asked),
             "relax_at": self.relax_at,
         }
 
@@ -186,7 +197,7 @@ class Course:
         given = dict(value)
         given["open"] = None if value["open"] is None else _open_from_json(value["open"])
         given["barred"] = set(value["barred"])
-        given["relaxed"] = None if value["relaxed"] is None else target_from_json(value["relaxed"])
+        given["asked"] = None if value["asked"] is None else target_from_json(value["asked"])
         return cls(**given)
 
 

@@ -35,12 +35,16 @@ class Ledger:
         return bool(self.baseline or self.mode or self.claims)
 
     def claim(self, profile: Profile, expectation: str, target: Target) -> None:
-        """An expectation needs this of a profile; what holds before anybody does is the baseline."""
+        """An expectation needs this of a profile."""
+        self.remember(profile, target)
+        self.claims[expectation] = target
+
+    def remember(self, profile: Profile, target: Target) -> None:
+        """What a profile does before it is at a target is the baseline, unless it was at another before."""
         for id in target.values:
             self.baseline.setdefault(id, profile.capabilities[id].cv)
         if target.mode and not self.mode:
             self.mode = profile.mode
-        self.claims[expectation] = target
 
     def release(self, expectation: str) -> bool:
         """Whether there was a claim to take back."""

@@ -1,0 +1,192 @@
+"""Deciding: whether what could be satisfied is going to be, by whom, and who claims what for it.
+
+What was decided stays so until something happens to it. Only those are decided on whose state or means changed, and
+those that were declined where something may be possible now; so a change costs what it touches. ``pareto`` decides one
+expectation at a time and goes on from the plan so far; other strategies weigh all against each other, and get all that
+hangs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from situ.quality.declared import DEFAULT, PARETO, Strategy
+from situ.quality.ledger import improves
+from situ.quality.matching import State as Standing
+from situ.quality.presence import release
+from situ.quality.problem import STAY, Plan, Problem, Target, point_at
+from situ.quality.profile import Profile
+from situ.quality.state import Held, Known, State
+from situ.quality.work import Work
+
+
+def decide(state: State, work: Work) -> None:
+    """Decide on all that are touched and could be satisfied."""
+    undecided = {id for id in _considered(state, work) if _is_open(state, work, id)}
+    for strategy, ids in _by_strategy(state, undecided):
+        problem = _problem(state, strategy, ids)
+        _adopt(state, work, problem, state.decide(problem), ids)
+
+
+def _considered(state: State, work: Work) -> set[str]:
+    found = {id for id in work.expectations if id in state.expectations}
+    for id in list(found):
+        # Whether one is worth its cost depends on how the alternatives stand.
+        found |= state.by_subscription[state.expectations[id].expectation.subscription].keys() & state.declined
+    for pool in work.pools:
+        found |= state.by_pool.get(pool, {}).keys() & state.declined
+    return {id for id in found if state.expectations[id].active}
+
+
+def _is_open(state: State, work: Work, id: str) -> bool:
+    """Whether there is something to decide; notes what is decided by itself."""
+    held = state.expectations[id]
+    stands = state.standing.state(id)
+    if stands is Standing.SATISFIED and held.violated:
+        held.violated = False
+        work.keep_expectation(id)
+    if stands is not Standing.SATISFIED and not is_pending(state, held):
+        release(state, work, id)
+        if stands is Standing.SATISFIABLE:
+            return True
+    held.refusal = None
+    state.declined.discard(id)
+    return False
+
+
+# ── what is under way ──
+
+
+def is_pending(state: State, held: Held) -> bool:
+    """Whether an expectation is going to be satisfied when advice that was decided on takes effect."""
+    expectation = held.expectation
+    claimed = state.claimed.get(expectation.id, set())
+    if not claimed:
+        return False
+    publishers = set()
+    if expectation.publishers > 1:
+        now, _ = state.standing.candidates(expectation.id)
+        publishers = {state.profiles[each].profile.publisher for each in now}
+    for id in claimed:
+        known = state.profiles[id]
+        if known.effective is None:
+            continue
+        if expectation.is_met_by(point_at(known.effective, outstanding(state, known))):
+            publishers.add(known.profile.publisher)
+    return len(publishers) >= expectation.publishers
+
+
+def outstanding(state: State, known: Known) -> Target:
+    """What a profile does not do yet of what is claimed of it, and can."""
+    profile = known.effective
+    if profile is None:
+        return STAY
+    target = known.ledger.target(profile, state.meets)
+    values = {
+        id: profile.capabilities[id].about.worse(value, profile.capabilities[id].best)
+        for id, value in target.values.items()
+    }
+    mode = target.mode if any(each.name == target.mode for each in profile.modes) else ""
+    return improves(Target(values=MappingProxyType(values), mode=mode), profile)
+
+
+# ── problems ──
+
+
+def _by_strategy(state: State, undecided: set[str]) -> list[tuple[Strategy, set[str]]]:
+    """Who is decided on by which strategy: that of the type of all that it can get, if there is one."""
+    if not undecided:
+        return []
+    if not state.quality.strategies.keys() - {DEFAULT}:
+        return [(state.quality.strategy_for(DEFAULT), undecided)]
+    groups: list[tuple[Strategy, set[str]]] = []
+    for id in sorted(undecided):
+        strategy = _strategy_of(state, state.expectations[id])
+        mine = next((ids for each, ids in groups if each == strategy), None)
+        if mine is None:
+            groups.append((strategy, mine := set()))
+        mine.add(id)
+    return groups
+
+
+def _strategy_of(state: State, held: Held) -> Strategy:
+    types = {profile.type for pool in held.pools for profile in state.in_pool.get(pool, {}).values()}
+    return state.quality.strategy_for(types.pop() if len(types) == 1 else DEFAULT)
+
+
+def _problem(state: State, strategy: Strategy, undecided: set[str]) -> Problem:
+    pools = _pools(state, undecided)
+    whole = strategy.name != PARETO
+    if whole:
+        pools = _connected(state, pools)
+    profiles = {id: each for pool in sorted(pools) for id, each in state.in_pool.get(pool, {}).items()}
+    chosen = set(undecided)
+    if whole or any(each.modes for each in profiles.values()):
+        # Another mode may take from others what they have.
+        chosen |= {id for pool in pools for id in state.by_pool.get(pool, ())}
+    subscriptions = {state.expectations[id].expectation.subscription for id in chosen}
+    held = (each for subscription in subscriptions for each in state.alternatives(subscription))
+    return Problem(
+        expectations=tuple(sorted((each.expectation for each in held), key=lambda each: each.order)),
+        profiles=profiles,
+        pools={id: state.relevance.pools[id] for id in profiles},
+        relevant=state.relevance.relevant,
+        actions=state.actions,
+        strategy=strategy,
+        start=MappingProxyType({}) if whole else _start(state, profiles),
+        undecided=None if whole else frozenset(undecided),
+    )
+
+
+def _pools(state: State, expectations: Iterable[str]) -> set[str]:
+    return {pool for id in expectations for pool in state.expectations[id].pools}
+
+
+def _connected(state: State, pools: set[str]) -> set[str]:
+    """All pools that hang together with these by expectations that can use either."""
+    found, new = set(pools), set(pools)
+    while new:
+        more = _pools(state, {id for pool in new for id in state.by_pool.get(pool, ())})
+        new = more - found
+        found |= new
+    return found
+
+
+def _start(state: State, profiles: Mapping[str, Profile]) -> Mapping[str, Target]:
+    """What was decided before and has not taken effect."""
+    found = {}
+    for id in profiles:
+        known = state.profiles[id]
+        if known.ledger.claims and (target := outstanding(state, known)):
+            found[id] = target
+    return found
+
+
+# ── what was decided ──
+
+
+def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: set[str]) -> None:
+    if problem.undecided is None:
+        for expectation in problem.expectations:
+            # Who is not in the plan any more loses to those who are.
+            if expectation.id not in plan.adopted and state.standing.state(expectation.id) is Standing.SATISFIABLE:
+                release(state, work, expectation.id)
+                undecided.add(expectation.id)
+    for id in undecided | plan.adopted.keys():
+        held = state.expectations[id]
+        work.expectations.add(id)
+        if id not in plan.adopted:
+            held.refusal = plan.declined.get(id)
+            state.declined.add(id)
+            continue
+        held.refusal = None
+        state.declined.discard(id)
+        if problem.undecided is None:
+            release(state, work, id)
+        for claim in plan.adopted[id]:
+            known = state.profiles[claim.profile]
+            known.ledger.claim(known.profile, id, claim.target)
+            state.claimed.setdefault(id, set()).add(claim.profile)
+            work.advise.add(claim.profile)
+            work.keep_profile(claim.profile)

@@ -1,0 +1,228 @@
+"""What the project declares comes in: what is new, what is another, what is gone, and who can get what of whom.
+
+A declaration counts when it is made and when it changes; in between, the client that it is about may change what it
+says as if it had registered it itself. Something declared whose client or subscription is not there waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from situ.quality.actions import Actions
+from situ.quality.calling import change_profile, is_away
+from situ.quality.declared import Quality
+from situ.quality.effects import Tell
+from situ.quality.expectation import Expectation
+from situ.quality.feedback import StateChange
+from situ.quality.inputs import Deployed
+from situ.quality.json_form import expectation_as_json, profile_as_json
+from situ.quality.keeping import read_expectation, read_profile
+from situ.quality.presence import drop_expectation, drop_profile, put_expectations, release
+from situ.quality.state import Held, Known, State
+from situ.quality.work import Work
+
+
+def deploy(state: State, work: Work, given: Deployed) -> None:
+    """Take over what is declared now."""
+    former = state.quality
+    state.deployed, state.actions = given, Actions(given.quality.actions)
+    if given.quality.properties != former.properties:
+        _read_again(state, work)
+    _declare_expectations(state, work, given.quality)
+    _declare_profiles(state, work, given.quality)
+    _drop_what_left(state, work)
+    moved = [held for held in state.expectations.values() if _is_elsewhere(state, held)]
+    for held in moved:
+        if not held.active:
+            release(state, work, held.expectation.id)
+    put_expectations(state, work, moved)
+    work.profiles |= state.profiles.keys()
+    if given.quality.strategies != former.strategies:
+        work.pools |= state.in_pool.keys()
+
+
+def _is_elsewhere(state: State, held: Held) -> bool:
+    """Whether an expectation is to be matched against others than it is; notes whether anybody is there for it."""
+    held.away = held.declared and is_away(state, held.expectation)
+    return held.pools != (state.pools_of(held.expectation) if held.active else frozenset())
+
+
+def _read_again(state: State, work: Work) -> None:
+    """Properties are others: what is said of them has to be read as that, or means nothing."""
+    known = state.quality.known
+    for id, held in list(state.expectations.items()):
+        expectation = read_expectation(expectation_as_json(held.expectation), known)
+        if expectation is None:
+            disown(state, work, id, held)
+            drop_expectation(state, work, id)
+        elif expectation != held.expectation:
+            release(state, work, id)
+            held.expectation = expectation
+            put_expectations(state, work, (held,))
+    for id, each in list(state.profiles.items()):
+        profile = read_profile(profile_as_json(each.profile), known)
+        if profile is None:
+            drop_profile(state, work, id)
+        else:
+            each.profile = profile
+
+
+def disown(state: State, work: Work, id: str, held: Held) -> None:
+    """Tell a client that an expectation of its is no more, though nobody revoked it."""
+    state.number += 1
+    message = StateChange(
+        expectation=id,
+        version=held.expectation.version,
+        number=state.number,
+        state="revoked",
+        why="missing",
+        since=work.now,
+    )
+    work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=message))
+    work.keep_expectation(id)
+
+
+# ── declarations ──
+
+
+def _declare_expectations(state: State, work: Work, quality: Quality) -> None:
+    for id in [id for id, held in state.expectations.items() if held.declared and id not in quality.expectations]:
+        drop_expectation(state, work, id)
+    _forget_declarations(state, work, "expectation", quality.expectations.keys())
+    new = []
+    for id, expectation in quality.expectations.items():
+        if _is_news(state, work, f"expectation/{id}", expectation_as_json(replace(expectation, order=0))):
+            new.append(_declared_expectation(state, work, expectation))
+    put_expectations(state, work, new)
+
+
+def _declared_expectation(state: State, work: Work, expectation: Expectation) -> Held:
+    held = state.expectations.get(expectation.id)
+    if held is None:
+        state.order += 1
+        held = Held(expectation=replace(expectation, order=state.order, version=1), declared=True)
+        state.expectations[expectation.id] = held
+    else:
+        release(state, work, expectation.id)
+        former = held.expectation
+        if former.subscription != expectation.subscription:
+            drop_expectation(state, work, expectation.id)
+            state.expectations[expectation.id] = held
+        held.expectation = replace(expectation, order=former.order, version=former.version + 1)
+        held.declared = True
+    held.away = is_away(state, held.expectation)
+    work.keep_expectation(expectation.id)
+    return held
+
+
+def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
+    for id in [id for id, known in state.profiles.items() if known.declared and id not in quality.profiles]:
+        drop_profile(state, work, id)
+    _forget_declarations(state, work, "profile", quality.profiles.keys())
+    for id, profile in quality.profiles.items():
+        if not _is_news(state, work, f"profile/{id}", profile_as_json(profile)):
+            continue
+        known = state.profiles.get(id)
+        if known is None:
+            state.profiles[id] = known = Known(profile=replace(profile, version=1))
+            work.keep_profile(id)
+        else:
+            change_profile(state, work, known, replace(profile, version=known.profile.version + 1))
+        known.declared, known.away = True, profile.publisher in state.gone
+
+
+def _is_news(state: State, work: Work, key: str, value: Any) -> bool:
+    text = json.dumps(value, sort_keys=True)
+    if state.declarations.get(key) == text:
+        return False
+    state.declarations[key] = text
+    work.keep.add(f"declaration/{key}")
+    return True
+
+
+def _forget_declarations(state: State, work: Work, kind: str, declared: Any) -> None:
+    for key in [key for key in state.declarations if key.startswith(f"{kind}/")]:
+        if key.partition("/")[2] not in declared:
+            del state.declarations[key]
+            work.keep.add(f"declaration/{key}")
+
+
+# ── who is there ──
+
+
+def _drop_what_left(state: State, work: Work) -> None:
+    """Without its subscription an expectation is revoked, without its advertisement a profile."""
+    for id, held in list(state.expectations.items()):
+        if not held.declared and held.expectation.subscription not in state.relevance.relevant:
+            drop_expectation(state, work, id)
+    for id, known in list(state.profiles.items()):
+        if not known.declared and state.pool_of(id) is None:
+            drop_profile(state, work, id)
+
+
+def came(state: State, work: Work, client: str) -> None:
+    if client not in state.gone:
+        return
+    state.gone.discard(client)
+    work.keep.add("gone")
+    _turn(state, work, client)
+
+
+def left(state: State, work: Work, client: str) -> None:
+    """A client is gone: with what it registered, and for the time being with what is declared for it."""
+    state.gone.add(client)
+    work.keep.add("gone")
+    for id, held in list(state.expectations.items()):
+        if held.expectation.client == client and not held.declared:
+            drop_expectation(state, work, id)
+    for id, known in list(state.profiles.items()):
+        if known.profile.publisher != client:
+            continue
+        drop_profile(state, work, id)
+        if known.declared:
+            # Whoever comes back begins with what is declared, not with what it was advised to do before.
+            declared = state.quality.profiles.get(id, known.profile)
+            state.profiles[id] = Known(profile=replace(declared, version=known.profile.version + 1), declared=True)
+    _turn(state, work, client)
+
+
+def _turn(state: State, work: Work, client: str) -> None:
+    """Declared things of a client wait for it, or wait no longer."""
+    for known in state.profiles.values():
+        if known.declared and known.profile.publisher == client:
+            known.away = client in state.gone
+            work.profiles.add(known.profile.id)
+            work.keep_profile(known.profile.id)
+    mine = [each for each in state.expectations.values() if each.declared and each.expectation.client == client]
+    wait(state, work, mine)
+
+
+def wait(state: State, work: Work, declared: list[Held]) -> None:
+    changed = [held for held in declared if _is_elsewhere(state, held)]
+    for held in changed:
+        if not held.active:
+            release(state, work, held.expectation.id)
+            held.told = held.told_at = None
+            state.set_alarm(("tell", held.expectation.id), None)
+            work.keep_expectation(held.expectation.id)
+    put_expectations(state, work, changed)
+
+
+def unsubscribed(state: State, work: Work, subscription: str) -> None:
+    """With a subscription all its expectations are revoked; declared ones wait for it to come back."""
+    declared = []
+    for id in list(state.by_subscription.get(subscription, ())):
+        held = state.expectations[id]
+        if held.declared:
+            held.away = True
+            declared.append(held)
+        else:
+            drop_expectation(state, work, id)
+    for held in declared:
+        release(state, work, held.expectation.id)
+        held.told = held.told_at = None
+        state.set_alarm(("tell", held.expectation.id), None)
+        work.keep_expectation(held.expectation.id)
+    put_expectations(state, work, declared)

@@ -1,0 +1,198 @@
+"""Keeping: what outlives a restart, as JSON under keys, and how it is taken up again.
+
+Everything of one expectation or profile is under one key, and all that a step changes is written at once; so whatever
+is found is what there was between two steps. Properties are those that are declared when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from situ.quality.advice import Course
+from situ.quality.effects import Tell
+from situ.quality.estimator import Estimate
+from situ.quality.expectation import Expectation
+from situ.quality.feedback import StateChange, Usage, feedback_from_json
+from situ.quality.json_form import (
+    expectation_as_json,
+    expectation_from_json,
+    profile_as_json,
+    profile_from_json,
+)
+from situ.quality.ledger import Ledger
+from situ.quality.profile import Profile
+from situ.quality.property import Property
+from situ.quality.shape_form import shape_as_json, shape_from_json
+from situ.quality.state import Held, Known, State
+from situ.quality.work import Work
+
+TOLD = "told"
+"""What the last step told, and the number of the last message."""
+GONE = "gone"
+
+
+def kept_values(state: State, work: Work) -> dict[str, Any]:
+    """What a step has to write down."""
+    found: dict[str, Any] = {}
+    for key in sorted(work.keep):
+        kind, _, id = key.partition("/")
+        found[key] = _VALUES[kind](state, id)
+    told = tuple(work.tells)
+    # What the step before told has been told when this one begins, so it can be forgotten with the next writing.
+    if told or (found and state.told):
+        state.told = told
+        found[TOLD] = {"number": state.number, "messages": [tell_as_json(each) for each in told]}
+    return found
+
+
+def _expectation(state: State, id: str) -> Any:
+    held = state.expectations.get(id)
+    if held is None:
+        return None
+    return {
+        "expectation": expectation_as_json(held.expectation),
+        "declared": held.declared,
+        "told": None if held.told is None else held.told.as_json(),
+        "told_at": held.told_at,
+        "violated": held.violated,
+    }
+
+
+def _profile(state: State, id: str) -> Any:
+    known = state.profiles.get(id)
+    if known is None:
+        return None
+    return {
+        "profile": profile_as_json(known.profile),
+        "declared": known.declared,
+        "ledger": known.ledger.as_json(),
+        "course": known.course.as_json(),
+        "estimate": known.estimate.as_json(),
+        "violated": sorted(known.violated),
+        "told": None if known.told is None else known.told.as_json(),
+        "told_at": known.told_at,
+    }
+
+
+def _declaration(state: State, id: str) -> Any:
+    return state.declarations.get(id)
+
+
+def _shape(state: State, id: str) -> Any:
+    return shape_as_json(state.shapes[id]) if id in state.shapes else None
+
+
+def _gone(state: State, id: str) -> Any:
+    return sorted(state.gone) or None
+
+
+_VALUES: Mapping[str, Callable[[State, str], Any]] = {
+    "expectation": _expectation,
+    "profile": _profile,
+    "declaration": _declaration,
+    "shape": _shape,
+    GONE: _gone,
+}
+
+
+def tell_as_json(tell: Tell) -> dict[str, Any]:
+    return {"client": tell.client, "kind": tell.kind, "id": tell.id, "message": tell.message.as_json()}
+
+
+def _tell(value: Mapping[str, Any]) -> Tell:
+    return Tell(**{**value, "message": feedback_from_json(value["message"])})
+
+
+# ── taking it up again ──
+
+
+def take_up(state: State, kept: Mapping[str, Any], properties: Mapping[str, Property]) -> list[tuple[str, Held]]:
+    """Put back what was kept; gives those expectations that mean nothing any more, with what was known of them."""
+    lost = []
+    for key in sorted(kept):
+        kind, _, id = key.partition("/")
+        value = kept[key]
+        match kind:
+            case "expectation":
+                held = held_from_json(value, properties)
+                if held is None:
+                    lost.append((id, held_without_needs(value)))
+                else:
+                    state.expectations[id] = held
+                    state.order = max(state.order, held.expectation.order)
+            case "profile":
+                known = known_from_json(value, properties)
+                if known is not None:
+                    state.profiles[id] = known
+            case "declaration":
+                state.declarations[id] = value
+            case "shape":
+                state.shapes[id] = shape_from_json(value)
+            case _:
+                _take_up_other(state, key, value)
+    for profile, known in state.profiles.items():
+        for each in [each for each in known.ledger.claims if each and each not in state.expectations]:
+            known.ledger.release(each)
+        for each in known.ledger.claims:
+            state.claimed.setdefault(each, set()).add(profile)
+    return lost
+
+
+def _take_up_other(state: State, key: str, value: Any) -> None:
+    if key == TOLD:
+        state.number = value["number"]
+        state.told = tuple(_tell(each) for each in value["messages"])
+    elif key == GONE:
+        state.gone = set(value)
+
+
+def held_from_json(value: Mapping[str, Any], properties: Mapping[str, Property]) -> Held | None:
+    """None, if it is about a property that there is no more, or that has become another."""
+    expectation = read_expectation(value["expectation"], properties)
+    return None if expectation is None else _held(value, expectation)
+
+
+def held_without_needs(value: Mapping[str, Any]) -> Held:
+    return _held(value, expectation_from_json({**value["expectation"], "need": {}}))
+
+
+def _held(value: Mapping[str, Any], expectation: Expectation) -> Held:
+    told = None if value["told"] is None else StateChange.from_json(value["told"])
+    return Held(
+        expectation=expectation,
+        declared=value["declared"],
+        told=told,
+        told_at=value["told_at"],
+        violated=value["violated"],
+    )
+
+
+def known_from_json(value: Mapping[str, Any], properties: Mapping[str, Property]) -> Known | None:
+    profile = read_profile(value["profile"], properties)
+    if profile is None:
+        return None
+    return Known(
+        profile=profile,
+        declared=value["declared"],
+        ledger=Ledger.from_json(value["ledger"]),
+        course=Course.from_json(value["course"]),
+        estimate=Estimate.from_json(value["estimate"]),
+        violated=set(value["violated"]),
+        told=None if value["told"] is None else Usage.from_json(value["told"]),
+        told_at=value["told_at"],
+    )
+
+
+def read_expectation(value: Any, properties: Mapping[str, Property]) -> Expectation | None:
+    try:
+        return expectation_from_json(value, properties)
+    except ValueError:
+        return None
+
+
+def read_profile(value: Any, properties: Mapping[str, Property]) -> Profile | None:
+    try:
+        return profile_from_json(value, properties)
+    except ValueError:
+        return None

@@ -1,0 +1,67 @@
+"""What engines measured comes in: who does otherwise than it says, and who did as it was advised."""
+
+from __future__ import annotations
+
+from situ.quality.estimator import Move
+from situ.quality.gathered import LONGEST, WINDOW
+from situ.quality.inputs import Measured
+from situ.quality.shape import Shape
+from situ.quality.state import Known, State
+from situ.quality.work import Work
+
+
+def measured(state: State, work: Work, given: Measured) -> None:
+    state.gathered.add(given.panes)
+    latest = (each.last for each in given.panes if each.last is not None)
+    state.mark = max(given.until, *latest, state.mark if state.mark is not None else given.until)
+    for id, known in state.profiles.items():
+        if known.effective is not None:
+            moves = known.estimate.observe(known.profile, state.gathered, given.until)
+            _confirm(work, known)
+            if moves:
+                _correct(state, work, known, moves)
+            elif known.course.is_late(work.now, state.mark):
+                state.set_alarm(("course", id), work.now)
+    state.gathered.prune(given.until - LONGEST - WINDOW)
+    _loosen(state, work)
+
+
+def _correct(state: State, work: Work, known: Known, moves: tuple[Move, ...]) -> None:
+    id = known.profile.id
+    for move in moves:
+        if not move.worse:
+            known.violated.discard(move.property)
+            continue
+        known.violated.add(move.property)
+        work.violating.add(id)
+        work.usage.add(id)
+        if move.property in known.course.unproven:
+            # It said that it had done as advised, and has not.
+            known.course.limits[move.property] = move.after
+            known.course.unproven = {}
+            known.course.come_to_nothing(work.now)
+    work.profiles.add(id)
+    work.keep_profile(id)
+
+
+def _confirm(work: Work, known: Known) -> None:
+    """Somebody does what it said it does on advice."""
+    course = known.course
+    if course.unproven and course.unproven.keys() & known.estimate.confirmed:
+        course.unproven = {id: each for id, each in course.unproven.items() if id not in known.estimate.confirmed}
+        if not course.unproven:
+            course.failures = 0
+        work.keep_profile(known.profile.id)
+
+
+def _loosen(state: State, work: Work) -> None:
+    """Where events no longer come evenly, one of each slot may be too few: such subscriptions are looked at again."""
+    for subscription, shape in state.shapes.items():
+        if _has_slots(shape) and subscription in state.in_force:
+            expectation = state.expectations[state.in_force[subscription]].expectation
+            if expectation.needs["rate"].floor > 0:
+                work.subscriptions.add(subscription)
+
+
+def _has_slots(shape: Shape) -> bool:
+    return shape.thin is not None and shape.thin.limits[-1].form == "slot"

@@ -1,0 +1,155 @@
+"""Who is there: how expectations and profiles come in, become others, and go with all that was done for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from situ.quality.expectation import Expectation
+from situ.quality.matching import State as Standing
+from situ.quality.matching import capability_of
+from situ.quality.profile import Profile
+from situ.quality.state import Held, Known, State
+from situ.quality.work import Work
+
+# ── expectations ──
+
+
+def put_expectations(state: State, work: Work, many: Iterable[Held]) -> None:
+    """Expectations are there, are others, or are looked for elsewhere."""
+    active = []
+    for held in many:
+        expectation = held.expectation
+        _take_out_of_pools(state, held)
+        state.by_subscription.setdefault(expectation.subscription, {})[expectation.id] = None
+        if held.active:
+            held.pools = state.pools_of(expectation)
+            for pool in held.pools:
+                state.by_pool.setdefault(pool, {})[expectation.id] = None
+            active.append((expectation, held.pools))
+            work.pools |= held.pools
+        else:
+            state.standing.drop_expectation(expectation.id)
+            state.declined.discard(expectation.id)
+        _touch(work, expectation)
+    state.standing.put_many(expectations=active)
+
+
+def put_expectation(state: State, work: Work, held: Held) -> None:
+    put_expectations(state, work, (held,))
+
+
+def drop_expectation(state: State, work: Work, id: str) -> None:
+    """An expectation is gone, with all that was done for it."""
+    held = state.expectations[id]
+    release(state, work, id)
+    _take_out_of_pools(state, held)
+    del state.expectations[id]
+    state.standing.drop_expectation(id)
+    state.declined.discard(id)
+    state.set_alarm(("tell", id), None)
+    mine = state.by_subscription[held.expectation.subscription]
+    del mine[id]
+    if not mine:
+        del state.by_subscription[held.expectation.subscription]
+    work.pools |= state.pools_of(held.expectation)
+    work.keep_expectation(id)
+    _touch(work, held.expectation)
+
+
+def _touch(work: Work, expectation: Expectation) -> None:
+    work.expectations.add(expectation.id)
+    work.subscriptions.add(expectation.subscription)
+
+
+def _take_out_of_pools(state: State, held: Held) -> None:
+    for pool in held.pools:
+        mine = state.by_pool[pool]
+        del mine[held.expectation.id]
+        if not mine:
+            del state.by_pool[pool]
+    held.pools = frozenset()
+
+
+def release(state: State, work: Work, id: str) -> None:
+    """Take back all claims of an expectation."""
+    for profile in state.claimed.pop(id, ()):
+        if profile in state.profiles and state.profiles[profile].ledger.release(id):
+            work.advise.add(profile)
+            work.keep_profile(profile)
+
+
+# ── profiles ──
+
+
+def drop_profile(state: State, work: Work, id: str) -> None:
+    """A profile is gone; who had a claim on it looks elsewhere."""
+    known = state.profiles.pop(id)
+    give_up_claims(state, work, known)
+    match(state, work, known, None, None)
+    state.gathered.forget(id)
+    state.limited.discard(id)
+    for alarm in ("course", "usage"):
+        state.set_alarm((alarm, id), None)
+    work.keep_profile(id)
+
+
+def give_up_claims(state: State, work: Work, known: Known) -> None:
+    """Nothing that was claimed of a profile is to be had of it any more."""
+    for each in known.ledger.claims:
+        if each in state.claimed:
+            state.claimed[each].discard(known.profile.id)
+        if each in state.expectations:
+            work.expectations.add(each)
+
+
+def match(state: State, work: Work, known: Known, after: Profile | None, pool: str | None) -> None:
+    """A profile is matched as this from now on."""
+    id, before = known.profile.id, known.effective
+    if known.pool is not None and known.pool != pool:
+        del state.in_pool[known.pool][id]
+        if not state.in_pool[known.pool]:
+            del state.in_pool[known.pool]
+        _note_shapes(state, work, known.pool, before, None)
+    if after is None or pool is None:
+        changed = state.standing.drop_profile(id)
+    else:
+        state.in_pool.setdefault(pool, {})[id] = after
+        changed = state.standing.put_profile(after, pool)
+        _note_shapes(state, work, pool, before if known.pool == pool else None, after)
+    for each in changed if id in work.violating else ():
+        if state.standing.state(each) is not Standing.SATISFIED:
+            state.expectations[each].violated = True
+            work.keep_expectation(each)
+    work.expectations |= changed
+    work.expectations |= known.ledger.claims.keys() & state.expectations.keys()
+    work.pools |= {each for each in (known.pool, pool) if each is not None}
+    known.effective, known.pool = after, pool
+    work.advise.add(id)
+
+
+def _note_shapes(state: State, work: Work, pool: str, before: Profile | None, after: Profile | None) -> None:
+    """Find those whose events are shaped according to what this profile does."""
+    for id in state.by_pool.get(pool, ()):
+        expectation = state.expectations[id].expectation
+        if state.in_force.get(expectation.subscription) == id and _matters(expectation, before, after):
+            work.subscriptions.add(expectation.subscription)
+
+
+def _matters(expectation: Expectation, before: Profile | None, after: Profile | None) -> bool:
+    met = [each is not None and expectation.is_met_by(each.current()) for each in (before, after)]
+    if expectation.selected and met[0] != met[1]:
+        return True
+    for id, need in expectation.needs.items():
+        values = [_value(each, id) for each in (before, after)]
+        if need.about.exceed == "shape" and math.isfinite(need.goal):
+            if (values[0] > need.goal) != (values[1] > need.goal):
+                return True
+        elif need.about.exceed == "use" and (values[0] != values[1] or met[0] != met[1]):
+            return True
+    return False
+
+
+def _value(profile: Profile | None, id: str) -> float:
+    found = capability_of(profile, id) if profile is not None else None
+    return -math.inf if found is None else found.cv

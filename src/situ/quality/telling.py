@@ -1,0 +1,193 @@
+"""Telling: which message follows from how things stand, to whom, and not too often.
+
+A subscriber hears of a change at once, and then at most once a second of the same expectation: the latest. A publisher
+hears within a second that a profile is used or no longer is, each minute what else has changed, and at once that it was
+found to do less than it says. What says nothing new is not said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from situ.quality.deciding import is_pending
+from situ.quality.effects import Tell
+from situ.quality.feedback import Reason, StateChange, Usage, Value, Why
+from situ.quality.matching import State as Standing
+from situ.quality.matching import reasons
+from situ.quality.profile import Profile
+from situ.quality.property import Property
+from situ.quality.state import Held, Known, State
+from situ.quality.work import Work
+
+SPACING = 1.0
+"""Seconds between two messages about one expectation."""
+MINUTE = 60.0
+AT_ONCE = 100
+"""Profiles whose use is worked out in one step; others wait for the next."""
+NEXT_LOT = 0.1
+
+
+# ── to subscribers ──
+
+
+def tell_states(state: State, work: Work) -> None:
+    for id in sorted(work.tell & state.expectations.keys(), key=lambda id: state.expectations[id].expectation.order):
+        held = state.expectations[id]
+        if held.active:
+            _tell_state(state, work, held)
+
+
+def _tell_state(state: State, work: Work, held: Held) -> None:
+    id = held.expectation.id
+    state.set_alarm(("tell", id), None)
+    now = state_of(state, held)
+    if held.told is not None and _gist(now) == _gist(held.told):
+        return
+    if held.told_at is not None and work.now < held.told_at + SPACING:
+        state.set_alarm(("tell", id), held.told_at + SPACING)
+        return
+    state.number += 1
+    since = held.told.since if held.told is not None and held.told.state == now.state else work.now
+    held.told = replace(now, number=state.number, since=since, reasons=_reasons(state, held, now))
+    held.told_at = work.now
+    work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=held.told))
+    work.keep_expectation(id)
+
+
+def _gist(change: StateChange) -> tuple[object, ...]:
+    """What makes it worth telling: values that change while nothing follows from them are not."""
+    return change.version, change.state, change.why, change.in_force
+
+
+def look(state: State, id: str) -> StateChange:
+    """How an expectation stands now, with reasons, for somebody who asks."""
+    held = state.expectations[id]
+    found = state_of(state, held)
+    since = held.told.since if held.told is not None and held.told.state == found.state else 0.0
+    return replace(found, since=since, reasons=_reasons(state, held, found))
+
+
+def state_of(state: State, held: Held) -> StateChange:
+    """How an expectation stands, without reasons."""
+    expectation = held.expectation
+    satisfied = held.active and state.standing.state(expectation.id) is Standing.SATISFIED
+    return StateChange(
+        expectation=expectation.id,
+        version=expectation.version,
+        number=state.number,
+        state="satisfied" if satisfied else "unsatisfied",
+        why="" if satisfied else _why(state, held),
+        in_force=state.in_force.get(expectation.subscription),
+    )
+
+
+def _why(state: State, held: Held) -> Why:
+    wanted = held.expectation.needs.keys()
+    profiles = [state.in_pool[pool] for pool in held.pools if pool in state.in_pool]
+    if not profiles:
+        return "no-publisher"
+    if held.violated:
+        return "violated"
+    if is_pending(state, held):
+        return "adapting"
+    if held.expectation.id in state.declined or _is_held_back(state, held):
+        return "declined"
+    # Most pools hold profiles of one kind, so the first has the answer more often than not.
+    return "out-of-reach" if any(wanted <= each.properties for one in profiles for each in one.values()) else "missing"
+
+
+def _is_held_back(state: State, held: Held) -> bool:
+    """Whether somebody could by what it declares, but would not."""
+    for id in state.limited:
+        known = state.profiles[id]
+        if known.pool in held.pools and any(held.expectation.is_met_by(point) for point in known.profile.reach()):
+            return True
+    return False
+
+
+def _reasons(state: State, held: Held, change: StateChange) -> tuple[Reason, ...]:
+    if change.state == "satisfied" or not held.active:
+        return ()
+    id = held.expectation.id
+    several = held.expectation.publishers > 1
+    profiles: Iterable[Profile] = state.standing.leading(id)
+    if several:
+        profiles = map(state.standing.profile, state.standing.relevant(id))
+    return tuple(
+        Reason(
+            property=each.about.id,
+            current=_written(each.about, each.current),
+            reachable=_written(each.about, each.reachable),
+        )
+        for each in reasons(held.expectation, profiles)
+    )
+
+
+def _written(about: Property, value: float | None) -> Value | None:
+    """In the form of messages, in which there are no infinities."""
+    return None if value is None or not math.isfinite(value) else about.written(value)
+
+
+# ── to publishers ──
+
+
+def tell_usage(state: State, work: Work) -> None:
+    for id in sorted(work.usage & state.profiles.keys()):
+        _tell_usage(state, work, state.profiles[id])
+
+
+def review_usage(state: State, work: Work, id: str) -> None:
+    """Tell how a profile is used, if that has changed and it is time."""
+    known = state.profiles[id]
+    now = usage_of(state, known)
+    before = known.told or Usage(profile=id, number=0)
+    if replace(now, number=0, since=0.0) == replace(before, number=0, since=0.0):
+        return
+    last = known.told_at
+    if now.used != before.used or last is None or work.now >= last + MINUTE:
+        work.usage.add(id)
+    else:
+        state.set_alarm(("usage", id), last + MINUTE)
+
+
+def _tell_usage(state: State, work: Work, known: Known) -> None:
+    state.number += 1
+    now = usage_of(state, known)
+    used_before = known.told is not None and known.told.used
+    since = known.told.since if known.told is not None and used_before == now.used else work.now
+    known.told = replace(now, number=state.number, since=since)
+    known.told_at = work.now
+    state.set_alarm(("usage", known.profile.id), None)
+    work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=known.profile.id, message=known.told))
+    work.keep_profile(known.profile.id)
+
+
+def usage_of(state: State, known: Known) -> Usage:
+    """How a profile is used now."""
+    id = known.profile.id
+    relying = () if known.effective is None else state.standing.relying(id)
+    in_force = [
+        held.expectation
+        for each in relying
+        if state.in_force.get((held := state.expectations[each]).expectation.subscription) == each
+    ]
+    floors: dict[str, tuple[Property, float]] = {}
+    for expectation in in_force:
+        for need in expectation.needs.values():
+            about, floor = floors.get(need.about.id, (need.about, need.floor))
+            floors[need.about.id] = (about, about.better(floor, need.floor))
+    return Usage(
+        profile=id,
+        number=state.number,
+        subscriptions=len({each.subscription for each in in_force}),
+        expectations=len(in_force),
+        floors={
+            name: shown
+            for name, (about, floor) in sorted(floors.items())
+            if (shown := _written(about, floor)) is not None
+        },
+        violated=tuple(sorted(known.violated)),
+        since=known.told.since if known.told is not None else 0.0,
+    )

@@ -1,0 +1,387 @@
+"""The negotiator, from calls to shapes: what is advised, told and taken back, and what happens to those who misbehave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from situ.errors import Problem
+from situ.quality.declared import Quality
+from situ.quality.expectation import Need
+from situ.quality.feedback import Advice, StateChange, Usage
+from situ.quality.inputs import (
+    Answered,
+    Came,
+    Gone,
+    Providing,
+    Registering,
+    Resuming,
+    Retracting,
+    Revising,
+    Revoking,
+    Suspending,
+    Unsubscribed,
+    Updating,
+)
+from situ.quality.profile import Mode, Profile
+from situ.quality.property import Property
+from situ.quality.shape import Limit
+from tests.negotiating import Host, all_relevant, expects, in_modes, need, provides
+
+DESK = "desk/events"
+HALL = "hall/events"
+
+
+def zone(*profiles: Profile, adapts: bool = False, **options: Any) -> Host:
+    """A zone with these publishers, in which everybody gets everything."""
+    publishers = tuple(each.publisher for each in profiles)
+    host = Host(relevance=all_relevant((*publishers, "late"), (DESK, HALL)), **options).start()
+    for each in profiles:
+        host.call(Providing, client=each.publisher, profile=each)
+    if adapts:
+        host.on_advice = follow
+    return host
+
+
+def follow(host: Host, advice: Advice) -> None:
+    """A publisher that does as it is told."""
+    client = advice.profile.partition("/")[0]
+    if advice.kind == "withdraw":
+        return
+    if advice.kind == "raise":
+        host.later(Answered(client=client, advice=advice.id, verdict="accepted"))
+    values = {id: float(value) for id, value in advice.values.items()}
+    host.tickets += 1
+    host.later(Revising(ticket=host.tickets, client=client, id=advice.profile, values=values, mode=advice.mode or None))
+
+
+def expect(host: Host, id: str = "desk/M1", **options: Any) -> Any:
+    wanted = expects(id, **options)
+    return host.call(Registering, client=wanted.client, expectation=wanted)
+
+
+READER = provides("reader", rate=(2, 60, 2), confidence=(80, 80, 80))
+
+
+def test_satisfied_at_once() -> None:
+    host = zone(provides("reader", rate=(2, 60, 7)))
+    assert expect(host, rate=(5, 10)).version == 1
+    (told,) = host.of(StateChange)
+    assert (told.state, told.why, told.in_force, told.since) == ("satisfied", "", "desk/M1", host.now)
+    assert host.advices() == [] and host.shapes == {}
+
+
+def test_advice_followed() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10), confidence=(75, 95))
+    assert host.advices() == [("raise", {"rate": 5}, "")]
+    host.pass_time(1)
+    assert [(each.state, each.why) for each in host.of(StateChange)] == [("unsatisfied", "adapting"), ("satisfied", "")]
+    assert host.of(StateChange)[0].reasons[0].current == 2
+    assert host.of(StateChange)[0].reasons[0].reachable == 60
+
+
+def test_nobody_is_named() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    host.pass_time(120)
+    for message, (client, kind) in zip(host.heard, host.heard_by, strict=True):
+        assert (client, kind) == (("desk", "sub") if isinstance(message, StateChange) else ("reader", "pub"))
+        text = str(message.as_json())
+        assert ("reader" not in text) if kind == "sub" else ("desk" not in text and "M1" not in text)
+
+
+def test_raised_once_and_thinned_for_those_who_want_less() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    expect(host, "hall/N", subscription=HALL, rate=(30, 45))
+    assert host.advices() == [("raise", {"rate": 5}, "")]
+    host.pass_time(2)
+    assert host.advices()[1:] == [("raise", {"rate": 30}, "")]
+    assert host.state.in_force == {DESK: "desk/M1", HALL: "hall/N"}
+    assert host.shapes.keys() == {DESK}
+    thin = host.shapes[DESK].thin
+    assert thin is not None and thin.limits == (Limit(events=10, minutes=1, form="quota"),)
+    host.call(Revoking, client="hall", id="hall/N")
+    host.pass_time(59)
+    assert len(host.advices()) == 2
+    host.pass_time(2)
+    assert host.advices()[2:] == [("relax", {"rate": 5}, "")]
+    assert host.shapes == {}, "when the rate is below the goal again the filter goes"
+
+
+def test_revoked_everything_restores_the_baseline() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    host.give(Unsubscribed(subscription=DESK))
+    host.pass_time(61)
+    assert host.advices() == [("raise", {"rate": 5}, ""), ("relax", {"rate": 2}, "")]
+    known = host.state.profiles["reader/badge"]
+    assert known.profile.capabilities["rate"].cv == 2 and not known.ledger
+    assert host.state.expectations == {}
+
+
+def test_needed_again_within_the_grace() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.pass_time(30)
+    expect(host, rate=(4, 10))
+    host.pass_time(29)
+    assert len(host.advices()) == 1
+    host.pass_time(10)
+    assert host.advices()[1:] == [("relax", {"rate": 4}, "")], "no more than what relies on it"
+    assert host.last("desk/M1").state == "satisfied"
+
+
+def test_advice_withdrawn_when_nobody_waits_for_it() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    host.call(Suspending, client="desk", id="desk/M1")
+    assert [kind for kind, _, _ in host.advices()] == ["raise", "withdraw"]
+    assert len({each.id for each in host.of(Advice)}) == 1
+    told = len(host.of(StateChange))
+    host.pass_time(300)
+    assert len(host.of(StateChange)) == told and len(host.advices()) == 2
+    host.call(Resuming, client="desk", id="desk/M1")
+    assert [kind for kind, _, _ in host.advices()] == ["raise", "withdraw", "raise"]
+    assert host.last("desk/M1").why == "adapting"
+
+
+def test_done_late_is_done_on_advice() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.call(Revising, client="reader", id="reader/badge", values={"rate": 5})
+    host.pass_time(61)
+    assert host.advices()[-1] == ("relax", {"rate": 2}, "")
+
+
+def test_ignored_advice() -> None:
+    host = zone(READER, provides("spare", rate=(1, 20, 1), confidence=(90, 90, 90)))
+    expect(host, rate=(5, 10))
+    host.pass_time(4.9)
+    assert [each.profile for each in host.of(Advice)] == ["reader/badge"]
+    host.pass_time(0.2)
+    first, again = host.of(Advice)
+    assert (first.id, again.number > first.number) == (again.id, True), "sent once more"
+    host.pass_time(5)
+    assert [each.profile for each in host.of(Advice)][2:] == ["spare/badge"], "the next candidate is tried"
+    assert host.last("desk/M1").why == "adapting"
+    host.pass_time(11)
+    assert host.last("desk/M1").why == "declined"
+
+
+def test_frozen_after_two() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    host.pass_time(11)
+    assert host.last("desk/M1").why == "declined"
+    assert len(host.of(Advice)) == 2
+    host.pass_time(60)
+    assert len(host.of(Advice)) == 3, "it had a rest and is asked once more"
+    host.pass_time(11)
+    assert len(host.of(Advice)) == 4
+    host.pass_time(590)
+    assert len(host.of(Advice)) == 4, "frozen"
+    host.pass_time(22)
+    assert len(host.of(Advice)) == 6
+    host.pass_time(1190)
+    assert len(host.of(Advice)) == 6, "frozen for twice as long"
+    host.on_advice = follow
+    host.call(Revising, client="reader", id="reader/badge", values={"rate": 3})
+    host.pass_time(1)
+    assert host.last("desk/M1").state == "satisfied", "who changes its profile is asked again"
+
+
+def test_refused_with_what_it_can_do() -> None:
+    host = zone(READER)
+    expect(host, rate=(30, 45))
+    (advice,) = host.of(Advice)
+    host.give(Answered(client="reader", advice=advice.id, verdict="refused", values={"rate": 20}))
+    host.pass_time(1)
+    told = host.last("desk/M1")
+    assert (told.why, told.reasons[0].reachable) == ("declined", 20)
+    expect(host, "hall/N", subscription=HALL, rate=(15, 45))
+    host.pass_time(1)
+    assert host.advices()[1:] == [("raise", {"rate": 15}, "")]
+
+
+def test_accepted_and_not_done() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    (advice,) = host.of(Advice)
+    host.give(Answered(client="reader", advice=advice.id, verdict="accepted"))
+    host.pass_time(179)
+    assert host.last("desk/M1").why == "adapting"
+    host.pass_time(2)
+    assert host.last("desk/M1").why == "declined"
+    assert host.state.profiles["reader/badge"].course.limits == {"rate": 2}
+
+
+def test_answers_of_others_and_old_ones_say_nothing() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    (advice,) = host.of(Advice)
+    for given in (("spare", advice.id), ("reader", "reader/badge#999"), ("reader", "nobody/badge#1"), ("reader", "x")):
+        host.give(Answered(client=given[0], advice=given[1], verdict="refused"))
+    assert host.state.profiles["reader/badge"].course.open is not None
+
+
+def test_publisher_vanishes_and_an_alternative_takes_over() -> None:
+    host = zone(provides("reader", rate=(2, 60, 40)), provides("spare", rate=(1, 8, 6)))
+    expect(host, "desk/best", rate=(30, 60), utility=10)
+    expect(host, "desk/plain", rate=(5, 10), utility=2)
+    assert host.state.in_force[DESK] == "desk/best"
+    host.pass_time(2)
+    host.give(Gone(client="reader"))
+    told = host.last("desk/best")
+    assert (told.state, told.why, told.in_force) == ("unsatisfied", "out-of-reach", "desk/plain")
+    assert host.last("desk/plain").in_force == "desk/plain"
+    host.give(Gone(client="spare"))
+    host.pass_time(1)
+    assert host.last("desk/plain").why == "no-publisher"
+
+
+def test_modes_are_changed_as_planned_and_back() -> None:
+    eco, mid, fast = (
+        Mode(name="eco", values={"rate": 2, "confidence": 90}, cost=1),
+        Mode(name="mid", values={"rate": 10, "confidence": 88}, cost=2),
+        Mode(name="fast", values={"rate": 60, "confidence": 80}, cost=8),
+    )
+    host = zone(in_modes("plant", "eco", eco, mid, fast), adapts=True)
+    expect(host, rate=(5, 10), confidence=(75, 95))
+    assert host.advices() == [("raise", {}, "mid")]
+    host.pass_time(2)
+    expect(host, "hall/N", subscription=HALL, rate=(30, 45), confidence=(50, 60))
+    assert host.advices()[1:] == [("raise", {}, "fast")]
+    host.pass_time(2)
+    assert host.last("desk/M1").state == host.last("hall/N").state == "satisfied"
+    host.call(Revoking, client="hall", id="hall/N")
+    host.pass_time(62)
+    assert host.advices()[2:] == [("relax", {}, "mid")]
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.pass_time(62)
+    assert host.advices()[3:] == [("relax", {}, "eco")]
+    assert not host.state.profiles["plant/badge"].ledger
+
+
+def test_calls_that_are_not_allowed() -> None:
+    host = zone(READER)
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (Registering, {"client": "desk", "expectation": expects("hall/M1", HALL)}, "Q111"),
+        (Registering, {"client": "desk", "expectation": expects("desk/M1", "desk/other")}, "Q111"),
+        (Updating, {"client": "desk", "id": "desk/M9", "changes": {"utility": 2.0}}, "Q111"),
+        (Suspending, {"client": "desk", "id": "desk/M9"}, "Q111"),
+        (Providing, {"client": "desk", "profile": READER}, "Q111"),
+        (Providing, {"client": "reader", "profile": provides("reader", type="other", rate=(1, 2, 1))}, "Q111"),
+        (Providing, {"client": "reader", "profile": provides("reader", rate=(1, 2, 1))}, "Q111"),
+        (Revising, {"client": "desk", "id": "reader/badge", "values": {"rate": 5}}, "Q111"),
+        (Revising, {"client": "reader", "id": "reader/badge", "values": {"rate": 61}}, "Q105"),
+        (Revising, {"client": "reader", "id": "reader/badge", "values": {"order": 1}}, "Q101"),
+        (Revising, {"client": "reader", "id": "reader/badge", "mode": "fast"}, "Q107"),
+        (Revising, {"client": "reader", "id": "nobody/badge", "values": {"rate": 5}}, "Q111"),
+        (Retracting, {"client": "desk", "id": "reader/badge"}, "Q111"),
+    ]
+    for make, values, code in refused:
+        result = host.call(make, **values)
+        assert isinstance(result, Problem) and result.code.code == code, (make, values)
+        assert result.message and result.hint
+    assert host.state.profiles["reader/badge"].profile == READER
+
+
+def test_versions() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    again = expect(host, rate=(5, 10))
+    assert again.version == 1 and len(host.of(StateChange)) == 1, "the same again: nothing happens"
+    assert expect(host, rate=(6, 10)).code.code == "Q111", "another thing under the same name"
+    changes = {"needs": {"rate": need("rate", 1, 10)}}
+    updated = host.call(Updating, client="desk", id="desk/M1", changes=changes)
+    assert (updated.version, updated.order) == (2, again.order)
+    host.pass_time(1)
+    assert (host.last("desk/M1").version, host.last("desk/M1").state) == (2, "satisfied")
+    assert host.call(Updating, client="desk", id="desk/M1", changes={}, version=2).version == 2
+    assert host.call(Updating, client="desk", id="desk/M1", changes={}, version=1).code.code == "Q112"
+    assert host.call(Updating, client="desk", id="desk/M1", changes={"order": 1}).code.code == "Q111"
+    assert host.call(Revoking, client="desk", id="desk/M1") is None
+    assert host.call(Revoking, client="desk", id="desk/M1") is None
+
+
+def test_usage_is_told_when_it_begins_and_ends() -> None:
+    host = zone(provides("reader", rate=(2, 60, 7)))
+    host.pass_time(120)
+    assert host.of(Usage) == []
+    expect(host, rate=(5, 10))
+    host.pass_time(2)
+    (told,) = host.of(Usage)
+    assert (told.used, told.subscriptions, told.expectations, dict(told.floors)) == (True, 1, 1, {"rate": 5})
+    expect(host, "hall/N", subscription=HALL, rate=(6, 10))
+    host.pass_time(30)
+    assert len(host.of(Usage)) == 1, "figures each minute"
+    host.pass_time(60)
+    assert dict(host.of(Usage)[-1].floors) == {"rate": 6} and host.of(Usage)[-1].subscriptions == 2
+    for client in ("desk", "hall"):
+        host.give(Gone(client=client))
+    host.pass_time(2)
+    assert not host.of(Usage)[-1].used and len(host.of(Usage)) == 3
+
+
+def test_no_storm_of_messages() -> None:
+    host = zone(provides("reader", rate=(2, 60, 7)))
+    many = 300
+    for number in range(many):
+        expect(host, f"desk/{number}", rate=(5 + number % 3, 10))
+    host.pass_time(5)
+    before = host.messages
+    for flip in range(40):
+        host.call(Revising, client="reader", id="reader/badge", values={"rate": 4.0 if flip % 2 == 0 else 7.0})
+    assert host.messages - before <= many + 1, "each at most once in that second, and one advice"
+    host.pass_time(10)
+    assert host.messages - before <= 2 * many + 5
+    told = {number: host.last(f"desk/{number}").state for number in range(many)}
+    assert set(told.values()) == {"satisfied"}, "and the latest in the end"
+
+
+def test_oscillating_publisher_is_not_asked_more_than_once_a_second() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    for _ in range(50):
+        host.call(Revising, client="reader", id="reader/badge", values={"rate": 2})
+        host.pass_time(0.1)
+    assert 4 <= len(host.of(Advice)) <= 7
+
+
+def test_declared_things_wait_for_their_client() -> None:
+    quality = Quality(
+        expectations={"M1": expects("M1", rate=(5, 10))},
+        profiles={"reader/badge": provides("reader", rate=(2, 60, 7))},
+    )
+    host = Host(quality=quality, relevance=all_relevant(("reader",), (DESK,))).start()
+    assert host.last("M1").state == "satisfied"
+    host.give(Gone(client="reader"))
+    host.pass_time(1)
+    assert host.last("M1").why == "no-publisher"
+    host.give(Came(client="reader"))
+    host.pass_time(1)
+    assert host.last("M1").state == "satisfied"
+    count = len(host.heard)
+    host.deploy()
+    host.pass_time(1)
+    assert len([each for each in host.heard[count:] if not isinstance(each, Usage)]) == 0
+    updated = host.call(Updating, client="desk", id="M1", changes={"needs": {"rate": need("rate", 8, 10)}})
+    assert updated.version == 2
+    assert host.advices()[-1] == ("raise", {"rate": 8}, "")
+    host.deploy()
+    assert host.state.expectations["M1"].expectation.version == 2, "a declaration that did not change says nothing new"
+    host.deploy(quality=Quality(profiles=quality.profiles))
+    assert host.state.expectations == {} and host.advices()[-1][0] == "withdraw"
+
+
+def test_property_that_is_no_more() -> None:
+    own = Property(name="calm", lo=0, hi=1)
+    host = Host(quality=Quality(properties={"calm": own}), relevance=all_relevant(("reader",), (DESK,))).start()
+    wanted = expects("desk/M1", needs={"calm": Need(about=own, lb=0.5, ub=1)})
+    host.call(Registering, client="desk", expectation=wanted)
+    host.deploy(quality=Quality())
+    assert host.last("desk/M1").state == "revoked"
+    assert host.state.expectations == {} and not any(key.startswith("expectation") for key in host.kept)
