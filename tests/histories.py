@@ -50,14 +50,18 @@ def event(
     )
 
 
-def history(dice: random.Random, *, lateness: int, most: int = 60) -> list[Row]:
+def history(
+    dice: random.Random, *, lateness: int, most: int = 60, least: int = 1, clients: Sequence[str] = ("p", "q")
+) -> list[Row]:
     """Events in the order of a log; some of them come later than the lateness allows."""
     lag = dice.choice([0, lateness / 2, lateness, lateness, 5 * lateness + 9 * SECOND])
-    sources = [(client, f"{client}-{number}") for client in ("p", "q")[: dice.randint(1, 2)] for number in range(2)]
+    sources = [
+        (client, f"{client}-{number}") for client in clients[: dice.randint(1, len(clients))] for number in range(2)
+    ]
     pace = dice.choice([0.05, 0.5, 2, 8, 30]) * SECOND
     now, rows = 0, []
     numbers: dict[str, int] = {}
-    for number in range(dice.randint(1, most)):
+    for number in range(dice.randint(least, most)):
         now += round(dice.expovariate(1 / pace)) if dice.random() < 0.95 else 90 * SECOND
         client, source = dice.choice(sources)
         numbers[client] = numbers.get(client, 0) + 1

@@ -77,6 +77,13 @@ def test_single_keys_may_ask_for_less() -> None:
     assert [found.imprecision(row) for row in passed[:2]] == ["5", "30"]
 
 
+def test_a_source_is_known_by_its_name_with_its_client_or_without() -> None:
+    deltas = (("node7", 5.0), ("plant/node8", 6.0))
+    found = shaper(Shape(suppress=(Suppress(attribute="value", delta=30, per_key=deltas),)))
+    sources = ("plant/node7", "plant/node8", "plant/node9", "other/node7")
+    assert [found.imprecision(event(0, 0, source=each)) for each in sources] == ["5", "6", "30", "30"]
+
+
 def test_events_say_how_far_they_may_be_from_the_truth() -> None:
     one, two = Suppress(attribute="value", delta=0.1), Suppress(attribute="humidity", delta=5)
     assert shaper(Shape(suppress=(one,))).imprecision(event(0, 0)) == "0.1"

@@ -82,8 +82,13 @@ class Holding:
         yield from self._released(plan)
         routed = plan.routing.route(rows, queued=True)
         if shape is not None:
-            shaped = shape(rows, lines, routed)
-            rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
+            yield from self.say(shape(rows, lines, routed), plan, tag)
+        else:
+            yield from self.say(Shaped(rows=rows, lines=lines, routed=routed), plan, tag)
+
+    def say(self, shaped: Shaped, plan: Plan, tag: Tag) -> Iterator[Said]:
+        """What is delivered now of these deliveries."""
+        rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
         special = _shaped(routed, plan)
         routed = self._in_turn(rows, lines, routed, plan.routing, tag, special)
         worded = plan.interpretation.worded(rows, lines, routed, plan.routing)

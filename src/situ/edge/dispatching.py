@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from situ.bus.interface import Ack, Bus
 from situ.bus.names import Names
 from situ.bus.packing import pack_dead
 from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.holding import Holding, Tag
+from situ.deployment.holding import Holding, Said, Tag
 from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
+from situ.deployment.shaping import Shaped, Shaping
 from situ.deployment.wording import Worded
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
@@ -29,8 +32,10 @@ from situ.edge.interpret import word
 from situ.edge.recalling import recall
 from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
+from situ.edge.shape import ShapingFile, shape, show_again
 from situ.errors import SituError
 from situ.event.row import Bad, Row
+from situ.subscription.routing import Routed
 
 _log = logging.getLogger("situ.edge")
 _MOST_UNDER_WAY = 256
@@ -56,43 +61,125 @@ class Counts:
     """Events that those of their own context got as they were sent, by context."""
     converted: Counter[str] = field(default_factory=Counter)
     """Events put in the terms of a context, by context: each once, however many get it."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
 
 
 @dataclass(slots=True, eq=False)
 class _UnderWay(Tag):
-    """A message of a log that is routed: what is to be stored for it, and how many of its deliveries are held."""
+    """A message of a log that is routed: what is to be stored for it, and how many of its deliveries are held.
+
+    ``seq`` is None where time alone brought about that something is delivered.
+    """
 
     log: str = ROOT
-    seq: int = 0
+    seq: int | None = None
     stores: list[asyncio.Future[Ack]] = field(default_factory=list)
+    delivered: bool = False
 
 
 class Dispatcher:
     """Routes and delivers what is in the logs."""
 
-    def __init__(self, bus: Bus, cursor: Cursor) -> None:
+    def __init__(self, bus: Bus, cursor: Cursor, shaping: Path | None = None) -> None:
         self.counts = Counts()
         self.cursor = cursor
         self._bus = bus
         self._under_way: deque[_UnderWay] = deque()
         self._holding: Holding | None = None
+        self._shaping = Shaping()
+        self._shaping_file = ShapingFile(shaping)
+        self._plan: Plan | None = None
+        """By which is shaped."""
+        self._seq = 0
+        """Of the message of the root log that was shaped last."""
 
     async def dispatch(
         self, log: str, seq: int, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool = True
     ) -> None:
         """Route and deliver a message of a log; its durable deliveries are under way when this returns."""
         message = _UnderWay(log=log, seq=seq)
-        # What waits under a plan that remembers is let go by one that does not.
-        waiting = self._holding is not None and bool(len(self._holding))
-        if self._holding is None or log != ROOT or not (waiting or plan.interpretation.remembers):
-            await self._deliver(message, rows, word(rows, lines, route(rows, plan, queued=True), plan), plan, live=live)
+        if log == ROOT:
+            await self.adopt(plan)
+        self._begin(message)
+        if log != ROOT:
+            await self._deliver_now(message, _unshaped(rows, lines, plan), plan, live=live)
+        elif not self._may_wait(plan):
+            shaped = _unshaped(rows, lines, plan)
+            if plan.shapes.by_id:
+                shaped = self._shape(seq, rows, lines, shaped.routed)
+            else:
+                self._seq = seq
+            await self._deliver_now(message, shaped, plan, live=live)
         else:
-            for said in self._holding.word(rows, lines, plan, message):
-                assert isinstance(said.tag, _UnderWay)
-                await self._deliver(said.tag, said.rows, said.worded, plan, live=live)
-        self._under_way.append(message)
+            assert self._holding is not None
+            shaping = partial(self._shape, seq) if plan.shapes.by_id else None
+            await self._deliver_said(self._holding.word(rows, lines, plan, message, shaping), plan, live=live)
+        message.waiting -= 1
         if len(self._under_way) > _MOST_UNDER_WAY:
             await self.settle(most=_MOST_UNDER_WAY)
+
+    def _begin(self, message: _UnderWay) -> None:
+        """Nobody takes it for delivered, as what it does to filters is remembered, before it is handed over."""
+        message.waiting += 1
+        self._under_way.append(message)
+
+    def _shape(self, seq: int, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Shaped:
+        self._seq = seq
+        return shape(self._shaping, rows, lines, routed)
+
+    def _may_wait(self, plan: Plan) -> bool:
+        """Whether deliveries may wait for what is remembered; what waits is let go by a plan that remembers nothing."""
+        return self._holding is not None and (bool(len(self._holding)) or plan.interpretation.remembers)
+
+    async def _deliver_now(self, message: _UnderWay, shaped: Shaped, plan: Plan, *, live: bool) -> None:
+        worded = self._shaping.mark(shaped.rows, word(shaped.rows, shaped.lines, shaped.routed, plan))
+        await self._deliver(message, shaped.rows, worded, plan, live=live)
+
+    async def _deliver_said(self, all_said: Iterable[Said], plan: Plan, *, live: bool) -> None:
+        for said in all_said:
+            assert isinstance(said.tag, _UnderWay)
+            await self._deliver(said.tag, said.rows, self._shaping.mark(said.rows, said.worded), plan, live=live)
+
+    async def adopt(self, plan: Plan) -> None:
+        """Shape by this plan from now on; what was held back and must be told then is delivered."""
+        if plan is self._plan or (self._plan is not None and plan.version < self._plan.version):
+            return
+        self._plan = plan
+        if plan.shapes.by_id or not self._shaping.is_empty:
+            await self._let_go(*self._shaping.adopt(plan))
+            self._note()
+
+    async def tick(self, now: int) -> None:
+        """Deliver what need not wait any longer, because nothing has come for long."""
+        if self._plan is not None and self._shaping.holds:
+            await self._let_go(self._shaping.tick(now), self._plan)
+
+    async def _let_go(self, shaped: Shaped, plan: Plan) -> None:
+        if not shaped.rows:
+            return
+        message = _UnderWay()
+        self._begin(message)
+        if self._may_wait(plan):
+            assert self._holding is not None
+            await self._deliver_said(self._holding.say(shaped, plan, message), plan, live=True)
+        else:
+            await self._deliver_now(message, shaped, plan, live=True)
+        message.waiting -= 1
+
+    def keep(self) -> None:
+        """Write down what filters remember, when all up to there is delivered and the cursor is behind it."""
+        self._shaping_file.write()
+        if self._shaping.is_empty:
+            if self._plan is not None and not self._plan.shapes.by_id:
+                self._shaping_file.forget()
+        elif self._shaping_file.is_due():
+            self._note()
+            self._shaping_file.write()
+
+    def _note(self) -> None:
+        last = self._under_way[-1] if self._under_way else None
+        self._shaping_file.note(self._seq, self._shaping, lambda: last is None or last.delivered)
 
     async def _deliver(
         self, message: _UnderWay, rows: Sequence[Row], worded: Worded, plan: Plan, *, live: bool
@@ -142,21 +229,40 @@ class Dispatcher:
             if not self._under_way or self._under_way[0] is not first:
                 continue  # somebody else has been here while this one waited
             self._under_way.popleft()
-            if first.log == ROOT:
-                self.cursor.root = first.seq
-            else:
-                self.cursor.dead = first.seq
+            first.delivered = True
+            if first.seq is not None:
+                if first.log == ROOT:
+                    self.cursor.root = first.seq
+                else:
+                    self.cursor.dead = first.seq
 
     async def recover(self, plan: Plan) -> None:
         """Route what is in the logs behind the cursor."""
         self._under_way.clear()
         self._holding = Holding(plan.interpretation.outgoing)
         await recall(self._bus, plan, self.cursor.root)
+        await self._recover_shaping(plan)
         root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
         if not self._under_way:  # else something is held, and what settles it moves the cursor
             self.cursor.root = root
         self.cursor.dead = await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan)
         self.cursor.save()
+
+    async def _recover_shaping(self, plan: Plan) -> None:
+        """Have filters remember what they did at the cursor."""
+        self._shaping, self._plan = Shaping(), None
+        behind, reached = self._shaping_file.restore(self._shaping, plan), self.cursor.root
+        self._seq = reached or 0
+        released, by = self._shaping.adopt(plan)
+        self._plan = plan
+        if behind is not None and reached is not None and plan.shapes.by_id:
+            await show_again(self._bus, plan, self._shaping, behind, reached)
+        self._shaping.dropped = self.counts.dropped
+        await self._let_go(released, by)
+        await self.settle(most=0)
+        if not self._shaping.is_empty:  # before the cursor moves on
+            self._note()
+            self._shaping_file.write()
 
     async def _recover(self, log: str, stream: str, reached: int | None, plan: Plan) -> int:
         state = await self._bus.state(stream)
@@ -178,3 +284,7 @@ class Dispatcher:
         if count:
             _log.info("routed %d events of %s that were stored and not routed before", count, stream)
         return state.last
+
+
+def _unshaped(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Shaped:
+    return Shaped(rows=rows, lines=lines, routed=route(rows, plan, queued=True))

@@ -66,8 +66,9 @@ class EdgeEngine:
     def __init__(self, bus: Bus, folder: Path | None, *, router: str = "r1") -> None:
         self._bus = bus
         self._router = router
-        self._cursor = Cursor(folder / ".situ" / "edge" / "cursor.json" if folder is not None else None)
-        self._dispatcher = Dispatcher(bus, self._cursor)
+        own = folder / ".situ" / "edge" if folder is not None else None
+        self._cursor = Cursor(own / "cursor.json" if own is not None else None)
+        self._dispatcher = Dispatcher(bus, self._cursor, own / "shaping.json" if own is not None else None)
         self._tables = EdgeTables(bus, folder or Path())
         self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
         self._plan: Plan | None = None
@@ -157,6 +158,7 @@ class EdgeEngine:
             await self._dispatcher.settle(most=0)
         finally:
             self._cursor.save()
+            self._dispatcher.keep()
             await self._detection.close()
             await self._end_work()
             if self._failed is not None and not self._failed.done():
@@ -220,6 +222,7 @@ class EdgeEngine:
         while (logged := await self._logged.get()) is not None:
             if isinstance(logged, Plan):
                 self._routing = logged
+                await self._dispatcher.adopt(logged)
                 self._detection.adopt(logged)
                 self._reported = logged.version
                 await report_adopted(self._bus, self.name, logged.version)
@@ -298,8 +301,10 @@ class EdgeEngine:
     async def _save(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY)
+            await self._dispatcher.tick(time.time_ns() // 1000)
             await self._dispatcher.settle()
             self._cursor.save()
+            self._dispatcher.keep()
             self._tell_evicted()
 
     def _tell_evicted(self) -> None:

@@ -66,7 +66,7 @@ def duration_from_json(value: str) -> int:
 
 
 def _each(each: Each) -> Json:
-    return {"about": each.about, "floor": each.floor} | ({"missing": "keep"} if each.keep_missing else {})
+    return {"about": each.about, "floor": float(each.floor)} | ({"missing": "keep"} if each.keep_missing else {})
 
 
 def _to_each(value: Any) -> Each:
@@ -74,9 +74,9 @@ def _to_each(value: Any) -> Each:
 
 
 def _suppress(suppress: Suppress) -> Json:
-    found: Json = {"of": suppress.attribute, "delta": suppress.delta}
+    found: Json = {"of": suppress.attribute, "delta": float(suppress.delta)}
     found |= {"per": suppress.per} if suppress.per else {}
-    found |= {"per_key": [list(each) for each in suppress.per_key]} if suppress.per_key else {}
+    found |= {"per_key": [[key, float(delta)] for key, delta in suppress.per_key]} if suppress.per_key else {}
     return found | ({"max_silence": suppress.max_silence} if suppress.max_silence is not None else {})
 
 

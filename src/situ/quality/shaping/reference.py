@@ -136,7 +136,9 @@ def _key(row: Row, suppress: Suppress, read: Read) -> tuple[str, ...]:
 
 
 def _delta(row: Row, suppress: Suppress, read: Read) -> float:
-    return min([suppress.delta, *(each for name, each in suppress.per_key if name == _key(row, suppress, read)[-1])])
+    key = _key(row, suppress, read)
+    names = {key[-1], *([] if suppress.per else [row.source.removeprefix(f"{row.client}/")])}
+    return min([suppress.delta, *(each for name, each in suppress.per_key if name in names)])
 
 
 def _passes(row: Row, before: Sequence[Row], passed: Sequence[Row], suppress: Suppress, read: Read) -> bool:

@@ -82,7 +82,12 @@ class Suppressed:
         return self._delta(self._key(row)) if self._deltas else self.suppress.delta
 
     def _delta(self, key: Key) -> float:
-        return min(self.suppress.delta, self._deltas.get(key[-1], self.suppress.delta))
+        delta, name = self.suppress.delta, key[-1]
+        if not self.suppress.per and name not in self._deltas:
+            name = name.removeprefix(
+                f"{key[0]}/"
+            )  # sources begin with the name of their client, which need not be said
+        return min(delta, self._deltas.get(name, delta))
 
     def _begin(self, key: Key, value: float, time: int) -> None:
         while len(self._told) >= MOST_KEYS:
