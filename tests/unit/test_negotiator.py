@@ -1,4 +1,4 @@
-"""The negotiator, from calls to shapes: what is advised, told and taken back, and what happens to those who misbehave."""
+"""The negotiator: what is advised, shaped, told and taken back, and what happens to those who misbehave."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def test_satisfied_at_once() -> None:
     assert expect(host, rate=(5, 10)).version == 1
     (told,) = host.of(StateChange)
     assert (told.state, told.why, told.in_force, told.since) == ("satisfied", "", "desk/M1", host.now)
-    assert host.advices() == [] and host.shapes == {}
+    assert host.advices() == []
+    assert host.shapes == {}
 
 
 def test_advice_followed() -> None:
@@ -100,7 +101,8 @@ def test_raised_once_and_thinned_for_those_who_want_less() -> None:
     assert host.state.in_force == {DESK: "desk/M1", HALL: "hall/N"}
     assert host.shapes.keys() == {DESK}
     thin = host.shapes[DESK].thin
-    assert thin is not None and thin.limits == (Limit(events=10, minutes=1, form="quota"),)
+    assert thin is not None
+    assert thin.limits == (Limit(events=10, minutes=1, form="quota"),)
     host.call(Revoking, client="hall", id="hall/N")
     host.pass_time(59)
     assert len(host.advices()) == 2
@@ -116,7 +118,8 @@ def test_revoked_everything_restores_the_baseline() -> None:
     host.pass_time(61)
     assert host.advices() == [("raise", {"rate": 5}, ""), ("relax", {"rate": 2}, "")]
     known = host.state.profiles["reader/badge"]
-    assert known.profile.capabilities["rate"].cv == 2 and not known.ledger
+    assert known.profile.capabilities["rate"].cv == 2
+    assert not known.ledger
     assert host.state.expectations == {}
 
 
@@ -141,7 +144,8 @@ def test_advice_withdrawn_when_nobody_waits_for_it() -> None:
     assert len({each.id for each in host.of(Advice)}) == 1
     told = len(host.of(StateChange))
     host.pass_time(300)
-    assert len(host.of(StateChange)) == told and len(host.advices()) == 2
+    assert len(host.of(StateChange)) == told
+    assert len(host.advices()) == 2
     host.call(Resuming, client="desk", id="desk/M1")
     assert [kind for kind, _, _ in host.advices()] == ["raise", "withdraw", "raise"]
     assert host.last("desk/M1").why == "adapting"
@@ -284,8 +288,10 @@ def test_calls_that_are_not_allowed() -> None:
     ]
     for make, values, code in refused:
         result = host.call(make, **values)
-        assert isinstance(result, Problem) and result.code.code == code, (make, values)
-        assert result.message and result.hint
+        assert isinstance(result, Problem), (make, values)
+        assert result.code.code == code, (make, values)
+        assert result.message
+        assert result.hint
     assert host.state.profiles["reader/badge"].profile == READER
 
 
@@ -293,7 +299,8 @@ def test_versions() -> None:
     host = zone(READER)
     expect(host, rate=(5, 10))
     again = expect(host, rate=(5, 10))
-    assert again.version == 1 and len(host.of(StateChange)) == 1, "the same again: nothing happens"
+    assert again.version == 1
+    assert len(host.of(StateChange)) == 1, "the same again: nothing happens"
     assert expect(host, rate=(6, 10)).code.code == "Q111", "another thing under the same name"
     changes = {"needs": {"rate": need("rate", 1, 10)}}
     updated = host.call(Updating, client="desk", id="desk/M1", changes=changes)
@@ -319,11 +326,13 @@ def test_usage_is_told_when_it_begins_and_ends() -> None:
     host.pass_time(30)
     assert len(host.of(Usage)) == 1, "figures each minute"
     host.pass_time(60)
-    assert dict(host.of(Usage)[-1].floors) == {"rate": 6} and host.of(Usage)[-1].subscriptions == 2
+    assert dict(host.of(Usage)[-1].floors) == {"rate": 6}
+    assert host.of(Usage)[-1].subscriptions == 2
     for client in ("desk", "hall"):
         host.give(Gone(client=client))
     host.pass_time(2)
-    assert not host.of(Usage)[-1].used and len(host.of(Usage)) == 3
+    assert not host.of(Usage)[-1].used
+    assert len(host.of(Usage)) == 3
 
 
 def test_no_storm_of_messages() -> None:
@@ -374,7 +383,8 @@ def test_declared_things_wait_for_their_client() -> None:
     host.deploy()
     assert host.state.expectations["M1"].expectation.version == 2, "a declaration that did not change says nothing new"
     host.deploy(quality=Quality(profiles=quality.profiles))
-    assert host.state.expectations == {} and host.advices()[-1][0] == "withdraw"
+    assert host.state.expectations == {}
+    assert host.advices()[-1][0] == "withdraw"
 
 
 def test_property_that_is_no_more() -> None:
@@ -384,4 +394,5 @@ def test_property_that_is_no_more() -> None:
     host.call(Registering, client="desk", expectation=wanted)
     host.deploy(quality=Quality())
     assert host.last("desk/M1").state == "revoked"
-    assert host.state.expectations == {} and not any(key.startswith("expectation") for key in host.kept)
+    assert host.state.expectations == {}
+    assert not any(key.startswith("expectation") for key in host.kept)
