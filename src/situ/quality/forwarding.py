@@ -1,0 +1,265 @@
+"""Forwarding: how routers on a tree tell each other what publishers offer; a state machine without I/O.
+
+A router sends each neighbour the offers of its own publishers and of what *other* neighbours sent, as they are behind
+the link, in its own name: whoever reads them knows a *handle* that the sender alone can resolve. It sends a pool only
+when that differs from what it sent last. What goes to a neighbour depends only on the part of the tree behind the
+sender, so every change runs away from where it happened, once over each link, and ends.
+
+Messages of one link arrive in the order in which they were sent. When a link is made anew both ends start over under a
+higher *epoch*, and what is older is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from situ.quality.hops import Figures, composed, undo
+from situ.quality.offers import MOST_OFFERS, frontier, truncated
+from situ.quality.problem import Target
+from situ.quality.profile import Profile
+from situ.quality.routed import (
+    Adapt,
+    Advised,
+    Came,
+    Effect,
+    Impossible,
+    Input,
+    Known,
+    Linked,
+    Lost,
+    Message,
+    Offered,
+    Provided,
+    Send,
+    Unlinked,
+    Wanted,
+    Withdrawn,
+)
+
+Pools = dict[str, dict[str, Profile]]
+"""Pool → profiles by id."""
+Effects = Iterator[Effect]
+
+
+@dataclass(slots=True)
+class Link:
+    """One end of a link to a neighbour."""
+
+    epoch: int
+    figures: Figures
+    received: Pools = field(default_factory=dict)
+    sent: dict[str, tuple[Profile, ...]] = field(default_factory=dict)
+    """Pool → what the neighbour was told last."""
+
+
+@dataclass(slots=True)
+class Router:
+    """All that one router knows of offers."""
+
+    name: str
+    most: int = MOST_OFFERS
+    """Offers per pool and link, beyond those that decide states."""
+    own: Pools = field(default_factory=dict)
+    """Profiles of its own publishers."""
+    links: dict[str, Link] = field(default_factory=dict)
+    early: dict[str, list[Message]] = field(default_factory=dict)
+    """Neighbour → messages of an epoch that this end does not know yet."""
+    handles: dict[str, str] = field(default_factory=dict)
+    """Profile → the publisher that neighbours know instead of its own, as long as it is there."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """The other way round."""
+    handed_out: int = 0
+
+    def known(self) -> dict[str, tuple[Profile, str]]:
+        """Everything that expectations of this router are matched against, with its pool, by id."""
+        return {
+            id: (profile, pool)
+            for pools in _places(self)
+            for pool, profiles in pools.items()
+            for id, profile in profiles.items()
+        }
+
+
+def step(router: Router, given: Input) -> tuple[Effect, ...]:
+    """What follows from an input. The router is the machine's own and changed in place."""
+    return tuple(_STEPS[type(given)](router, given))
+
+
+def _provided(router: Router, given: Provided) -> Effects:
+    profile, touched = given.profile, {given.pool}
+    for pool, profiles in router.own.items():
+        if pool != given.pool and profiles.pop(profile.id, None) is not None:
+            touched.add(pool)
+    router.own.setdefault(given.pool, {})[profile.id] = profile
+    yield Known(profile=profile, pool=given.pool)
+    yield from _tell(router, touched)
+
+
+def _withdrawn(router: Router, given: Withdrawn) -> Effects:
+    touched = [pool for pool, profiles in router.own.items() if profiles.pop(given.profile, None) is not None]
+    if touched:
+        yield _lose(router, given.profile)
+        yield from _tell(router, touched)
+
+
+def _linked(router: Router, given: Linked) -> Effects:
+    name, link = given.neighbour, router.links.get(given.neighbour)
+    if link is not None and given.epoch < link.epoch:
+        return
+    touched: set[str] = set()
+    if link is None or given.epoch > link.epoch:
+        if link is not None:
+            touched.update(link.received)
+            yield from _forget(router, link)
+        link = router.links[name] = Link(given.epoch, given.figures)
+        for message in router.early.pop(name, ()):
+            if message.epoch == given.epoch:
+                yield from _take(router, name, message, touched)
+    link.figures = given.figures
+    yield from _tell(router, touched, besides=name)
+    yield from _tell_one(router, name, {pool for pools in _places(router, besides=name) for pool in pools})
+
+
+def _unlinked(router: Router, given: Unlinked) -> Effects:
+    router.early.pop(given.neighbour, None)
+    link = router.links.pop(given.neighbour, None)
+    if link is not None:
+        yield from _forget(router, link)
+        yield from _tell(router, link.received)
+
+
+def _came(router: Router, given: Came) -> Effects:
+    link, message = router.links.get(given.neighbour), given.message
+    if link is None or message.epoch > link.epoch:
+        router.early.setdefault(given.neighbour, []).append(message)
+    elif message.epoch == link.epoch:
+        touched: set[str] = set()
+        yield from _take(router, given.neighbour, message, touched)
+        yield from _tell(router, touched, besides=given.neighbour)
+
+
+def _advised(router: Router, given: Advised) -> Effects:
+    yield from _pass_on(router, given.profile, given.target)
+
+
+_STEPS: dict[type, Callable[[Router, Any], Effects]] = {
+    Provided: _provided,
+    Withdrawn: _withdrawn,
+    Linked: _linked,
+    Unlinked: _unlinked,
+    Came: _came,
+    Advised: _advised,
+}
+
+# ── what neighbours offer ─────────────────────────────────────────────────────────────────────────
+
+
+def _take(router: Router, neighbour: str, message: Message, touched: set[str]) -> Effects:
+    match message:
+        case Offered():
+            yield from _take_offers(router, router.links[neighbour], message, touched)
+        case Wanted():
+            yield from _take_advice(router, neighbour, message)
+
+
+def _take_offers(router: Router, link: Link, message: Offered, touched: set[str]) -> Effects:
+    before = {id for pool in message.pools for id in link.received.get(pool, ())}
+    for pool, offers in message.pools.items():
+        former = link.received.pop(pool, {})
+        if offers:
+            link.received[pool] = {each.id: each for each in offers}
+        for each in offers:
+            if former.get(each.id) != each:
+                yield Known(profile=each, pool=pool)
+    after = {each.id for offers in message.pools.values() for each in offers}
+    for id in sorted(before - after):
+        yield _lose(router, id)
+    touched.update(message.pools)
+
+
+def _forget(router: Router, link: Link) -> Effects:
+    """Nothing is known any more of what came over a link."""
+    for id in sorted(id for profiles in link.received.values() for id in profiles):
+        yield _lose(router, id)
+
+
+def _lose(router: Router, id: str) -> Lost:
+    handle = router.handles.pop(id, None)
+    if handle is not None:
+        del router.hidden[handle]
+    return Lost(profile=id)
+
+
+# ── what neighbours are told ──────────────────────────────────────────────────────────────────────
+
+
+def _tell(router: Router, pools: Iterable[str], *, besides: str = "") -> Effects:
+    """Tell every neighbour what has become different of these pools, but not the one that they are known from."""
+    touched = set(pools)
+    for name in sorted(router.links):
+        if name != besides:
+            yield from _tell_one(router, name, touched)
+
+
+def _tell_one(router: Router, name: str, pools: Iterable[str]) -> Effects:
+    link = router.links[name]
+    told: dict[str, tuple[Profile, ...]] = {}
+    for pool in sorted(pools):
+        offers = _offers(router, name, pool)
+        if offers != link.sent.get(pool, ()):
+            told[pool] = offers
+    link.sent |= told
+    if told:
+        yield Send(neighbour=name, message=Offered(epoch=link.epoch, pools=told))
+
+
+def _offers(router: Router, name: str, pool: str) -> tuple[Profile, ...]:
+    """What a neighbour is to know of a pool: nothing that came from it, as it is behind the link, under handles."""
+    behind = [profile for pools in _places(router, besides=name) for profile in pools.get(pool, {}).values()]
+    figures = router.links[name].figures
+    # Hops keep the order, so what is left out before one would be left out after it.
+    return tuple(_masked(router, composed(each, figures)) for each in truncated(frontier(behind), router.most))
+
+
+def _places(router: Router, *, besides: str = "") -> list[Pools]:
+    """Where there are profiles: its own, and those of neighbours."""
+    return [router.own, *(link.received for name, link in router.links.items() if name != besides)]
+
+
+def _masked(router: Router, profile: Profile) -> Profile:
+    """In this router's name, and without a version, which would tell that something happened and not what."""
+    handle = router.handles.get(profile.id)
+    if handle is None:
+        router.handed_out += 1
+        handle = router.handles[profile.id] = f"{router.name}~{router.handed_out}"
+        router.hidden[handle] = profile.id
+    return replace(profile, publisher=handle, version=1)
+
+
+# ── advice on the way back ────────────────────────────────────────────────────────────────────────
+
+
+def _take_advice(router: Router, neighbour: str, message: Wanted) -> Effects:
+    id = router.hidden.get(message.publisher, "")
+    known = router.known().get(id)
+    values: Mapping[str, float] | None = None
+    if known is not None:
+        values = undo(known[0], router.links[neighbour].figures, message.target.values)
+    if values is None:
+        yield Impossible(neighbour=neighbour, publisher=message.publisher, type=message.type)
+        return
+    yield from _pass_on(router, id, replace(message.target, values=values))
+
+
+def _pass_on(router: Router, id: str, target: Target) -> Effects:
+    """To the publisher, or to the neighbour who knows where it is."""
+    if any(id in profiles for profiles in router.own.values()):
+        yield Adapt(profile=id, target=target)
+        return
+    for name, link in router.links.items():
+        for profiles in link.received.values():
+            if (found := profiles.get(id)) is not None:
+                message = Wanted(epoch=link.epoch, publisher=found.publisher, type=found.type, target=target)
+                yield Send(neighbour=name, message=message)
