@@ -169,6 +169,20 @@ def test_an_event_that_is_not_as_advertised_is_a_dead_letter_for_those_who_would
     run(main())
 
 
+def test_who_says_nothing_in_a_closed_dimension_is_told(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone:
+            async with zone.connect("passer") as node:
+                registration = await node.register_for_events("Alarm")
+                assert [each.code for each in registration.said] == ["V107"]
+                assert "no event is delivered" in registration.said[0].message
+                assert [each.code for each in (await node.advertise("Alarm")).said] == ["V107"]
+            async with zone.connect("desk") as node:
+                assert (await node.register_for_events("Alarm")).said == ()
+
+    run(main())
+
+
 def test_widening_does_not_reach_back_and_narrowing_does(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone:

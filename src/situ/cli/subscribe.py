@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from situ.cli.options import Credentials, InScopes, Json, Project, Quiet, Server
 if TYPE_CHECKING:
     from situ.cli.as_client import AsClient
     from situ.cli.output import Output
+    from situ.edge.declared import Registration
     from situ.edge.event import Event
 
 
@@ -137,7 +137,7 @@ async def _subscribe(
         async with asyncio.timeout(seconds), connection as node:
             registration = await node.register_for_events(*types, **options, wait=False)
             await registration.installing.wait(None)
-            showing.ready(registration.types, hearer.name)
+            showing.ready(registration, hearer.name)
             # Only the node's own iterator takes the last event of a durable subscription as read.
             events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
             async with aclosing(events):
@@ -157,8 +157,11 @@ class _Showing:
         self._output = output
         self.shown = 0
 
-    def ready(self, types: Iterable[str], client: str) -> None:
-        self._output.note(f"Waiting for {', '.join(types)} as {client}; Ctrl-C ends it.")
+    def ready(self, registration: Registration, client: str) -> None:
+        from situ.edge.told import problem_told
+
+        self._output.warn(problem_told(each.code, each.message, each.hint) for each in registration.said)
+        self._output.note(f"Waiting for {', '.join(registration.types)} as {client}; Ctrl-C ends it.")
 
     def show(self, event: Event) -> None:
         self.shown += 1

@@ -35,7 +35,7 @@ from situ.quality.shape import Shape
 from situ.registry import Registry
 from situ.registry.snapshots import publish_deployment
 from situ.subscription.model import Advertisement, Client
-from situ.visibility.rights import Principal
+from situ.visibility.rights import Principal, nothing_said
 
 _log = logging.getLogger("situ.router")
 _TOGETHER = 0.02
@@ -206,7 +206,16 @@ class Declarations:
             ads = outcome.deployment.advertisements.values() if isinstance(each.what, Client) else ()
             kept = tuple(ad.id for ad in ads if ad.client == each.what.client)
             taken = None if each.withdraw else _taken(outcome.deployment, each.what)
-            self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept, what=taken))
+            said = self._remarks(outcome.deployment, taken)
+            self._tell(Declared(ticket=each.ticket, version=outcome.version, kept=kept, what=taken, said=said))
+
+    def _remarks(self, deployment: Deployment, what: Declaration | None) -> tuple[Said, ...]:
+        """What should be known of a declaration that was taken."""
+        if what is None or isinstance(what, Client):
+            return ()
+        publishes = isinstance(what, Advertisement)
+        found = nothing_said(deployment.scopes, what.scopes, what.id, publishes=publishes)
+        return _said(self._describing.observed(found, what.client))
 
     def _refused(self, ticket: int, problems: Sequence[Problem], client: str) -> Refused:
         """All that is wrong, under the first code."""

@@ -11,7 +11,7 @@ from situ.catalogue import NOT_INSTALLED
 from situ.edge.event import Event
 from situ.edge.receiving import Buffer, Durable, Page, Stream
 from situ.errors import SituError
-from situ.overlay.messages import Tags
+from situ.overlay.messages import Said, Tags
 
 _log = logging.getLogger("situ.client")
 
@@ -67,6 +67,13 @@ class Installing:
         return True
 
 
+def remarked(said: tuple[Said, ...]) -> tuple[Said, ...]:
+    """What should be known of a declaration, also by who does not ask for it."""
+    for each in said:
+        _log.warning("%s %s", each.code, each.message)
+    return said
+
+
 @dataclass(slots=True, eq=False)
 class Advertisement:
     """A node's statement that it will publish events of a type."""
@@ -79,6 +86,8 @@ class Advertisement:
     scopes: Tags = field(default_factory=dict)
     mine: bool = True
     """Made by this node; else it stands in the project."""
+    said: tuple[Said, ...] = ()
+    """What should be known of it."""
     held: bool = field(default=False, repr=False)
     """The first publication has been held back for it."""
 
@@ -100,6 +109,8 @@ class Registration:
     context: str = ""
     """Another one than the node's, in whose terms this is."""
     scopes: Tags = field(default_factory=dict)
+    said: tuple[Said, ...] = ()
+    """What should be known of it."""
     error: SituError | None = field(default=None, repr=False)
     """Why it is suspended: the client has lost its right to it, and may declare it anew if it gets that back."""
     ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)

@@ -12,7 +12,7 @@ import msgspec
 
 from situ.catalogue import NO_SUCH_DECLARATION
 from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Advertisement, Installing, Scopes, tags_of
+from situ.edge.declared import Advertisement, Installing, Scopes, remarked, tags_of
 from situ.edge.naming import name_of_type
 from situ.edge.sending import Receipt, Sender
 from situ.edge.session import Session
@@ -65,6 +65,7 @@ class Publications:
             raise self._lost.pop(name)
         made = Advertisement(self.client, name, type, Installing(), where, tags)
         made.installing.told(answer.state, answer.version, answer.missing)
+        made.said = remarked(answer.said)
         self.ads[name] = made
         self.suspended.pop(name, None)
         self._ad_of.clear()

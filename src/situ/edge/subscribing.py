@@ -16,7 +16,7 @@ from situ.bus.interface import Bus
 from situ.bus.names import consumer_of
 from situ.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE, NOT_ON_BUS
 from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Installing, Registration, Scopes, tags_of
+from situ.edge.declared import Installing, Registration, Scopes, remarked, tags_of
 from situ.edge.event import read_events
 from situ.edge.receiving import Durable, Page, Stream, history_then_live, live
 from situ.edge.session import Session
@@ -105,6 +105,7 @@ class Subscriptions:
         if made.error is not None:  # it was lost as soon as it was there
             raise made.error
         made.installing.told(answer.state, answer.version, answer.missing)
+        made.said = remarked(answer.said)
         self.suspended.pop(name, None)
         if made.durable and made.consumer is None:
             made.consumer = Durable(self._bus, self.client, consumer_of(made.id), self._files.seen(name))

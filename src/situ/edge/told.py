@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from situ.catalogue import CODES
 from situ.errors import Code, Problem, Severity, SituError
 from situ.overlay.messages import Nack
 
 
 def problem_told(code: str, message: str, hint: str) -> Problem:
     """A problem whose texts are these; nothing in them is filled in any more."""
-    entry = Code(code, Severity.ERROR, message, _literally(message), _literally(hint), "", MappingProxyType({}))
+    known = CODES.get(code)
+    severity = Severity.ERROR if known is None else known.severity
+    entry = Code(code, severity, message, _literally(message), _literally(hint), "", MappingProxyType({}))
     return Problem(code=entry, location=None, values=MappingProxyType({}))
 
 

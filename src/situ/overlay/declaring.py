@@ -144,6 +144,8 @@ def declared(state: State, given: Declared, now: float) -> Effects:
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
         message = replace(message, gone=gone)
+    if isinstance(message, AdAck | SubAck):
+        message = replace(message, said=given.said)
     if not installed:
         state.waiting.append((given.version, pending))
     if pending.answer is not None:

@@ -71,6 +71,8 @@ class Declared:
     kept: tuple[str, ...] = ()
     what: Declaration | None = None
     """The declaration as it was taken, with the tags that it has from its client; None: as it was asked for."""
+    said: tuple[Said, ...] = ()
+    """What should be known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

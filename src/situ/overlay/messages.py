@@ -309,6 +309,15 @@ class FullListAck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A problem that kept nothing from being done."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdAck:
     """``accepted``: the declaration has a version. ``installed``: every engine works with it."""
 
@@ -317,6 +326,7 @@ class AdAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,15 +336,7 @@ class SubAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A problem that kept nothing from being done."""
-
-    code: str
-    message: str
-    hint: str = ""
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
