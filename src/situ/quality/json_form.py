@@ -3,7 +3,8 @@
 Equal declarations give equal values. Reading back checks the form only: what was written was checked before. What
 people and clients write is read by :mod:`situ.quality.load_quality`, which has the same words and more ways to say
 them. Numbers are in the unit of their property; only properties of attributes say which that is. Values at an end of
-the domain without a number are left out, or written as text.
+the domain without a number are left out, or written as text. Numbers are doubles, so that what is equal is written
+alike, from which the digest of a deployment is made.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def quality_as_json(quality: Quality) -> Json:
         "properties": {name: property_as_json(quality.properties[name]) for name in sorted(quality.properties)},
         "expectations": [expectation_as_json(each) for each in quality.expectations.values()],
         "profiles": [profile_as_json(quality.profiles[id]) for id in sorted(quality.profiles)],
-        "actions": [action_as_json(each) for each in quality.actions],
+        "actions": [action_as_json(each, quality.known) for each in quality.actions],
         "strategy": {type: _strategy(quality.strategies[type]) for type in sorted(quality.strategies)},
     }
     return {key: value for key, value in found.items() if value}
@@ -71,7 +72,8 @@ def property_as_json(about: Property) -> Json:
         found["unit"] = about.unit
     found |= {"improve": "maximise" if about.maximise else "minimise", "determined_by": about.determined_by}
     found |= {"hop": about.hop, "exceed": about.exceed}
-    found |= {key: value for key, value in (("scale", about.scale), ("quantum", about.quantum)) if value is not None}
+    for key, value in (("scale", about.scale), ("quantum", about.quantum)):
+        found |= {key: float(value)} if value is not None else {}
     return found
 
 
@@ -89,8 +91,8 @@ def property_from_json(name: str, value: Any) -> Property:
         determined_by=cast(Determined, _one_of(value["determined_by"], *get_args(Determined))),
         hop=cast(Hop, _one_of(value["hop"], *get_args(Hop))),
         exceed=cast(Exceed, _one_of(value["exceed"], *get_args(Exceed))),
-        scale=value.get("scale"),
-        quantum=value.get("quantum"),
+        scale=_perhaps(value.get("scale")),
+        quantum=_perhaps(value.get("quantum")),
     )
 
 
@@ -107,7 +109,7 @@ def property_of(id: str, properties: Mapping[str, Property] = BUILT_IN, unit: st
 def expectation_as_json(expectation: Expectation) -> Json:
     found: Json = {"id": expectation.id, "subscription": expectation.subscription}
     found["need"] = {id: need_as_json(expectation.needs[id]) for id in sorted(expectation.needs)}
-    found["utility"] = expectation.utility
+    found["utility"] = float(expectation.utility)
     found |= {"version": expectation.version} if expectation.version != 1 else {}
     found |= {"order": expectation.order} if expectation.order else {}
     found |= {"suspended": True} if expectation.suspended else {}
@@ -151,7 +153,7 @@ def need_as_json(need: Need) -> Json:
     found |= {"across": True} if need.across else {}
     found |= {"keep": need.keep} if need.keep != "first" else {}
     found |= {"max_silence": duration_as_json(need.max_silence)} if need.max_silence is not None else {}
-    found |= {"per_key": dict(sorted(need.per_key.items()))} if need.per_key else {}
+    found |= {"per_key": {key: float(need.per_key[key]) for key in sorted(need.per_key)}} if need.per_key else {}
     return found
 
 
@@ -231,11 +233,11 @@ def cost_as_json(cost: Cost, about: Property | None = None) -> Any:
     """``about`` has the names of the levels of a table."""
     match cost:
         case Constant(cost=number):
-            return number
+            return float(number)
         case Points(points=points):
-            return {"points": [list(each) for each in points]}
+            return {"points": [[float(place), float(cost)] for place, cost in points]}
         case Table(costs=costs) if about is not None:
-            return {about.levels[int(level)]: each for level, each in costs}
+            return {about.levels[int(level)]: float(each) for level, each in costs}
         case Formula():
             return cost.text
     raise ValueError(f"{cost!r} has no form")
@@ -255,7 +257,7 @@ def cost_from_json(value: Any, about: Property | None = None) -> Cost:
 
 def _mode(profile: Profile, mode: Mode) -> Json:
     values = {id: _value(about, mode.values[id]) for id, about in sorted(profile.moded.items())}
-    return {"name": mode.name, "values": values, "cost": mode.cost}
+    return {"name": mode.name, "values": values, "cost": float(mode.cost)}
 
 
 def _to_mode(value: Any, moded: Mapping[str, Property]) -> Mode:
@@ -267,10 +269,10 @@ def _to_mode(value: Any, moded: Mapping[str, Property]) -> Mode:
 # ── actions and strategies ──
 
 
-def action_as_json(action: Action) -> Json:
+def action_as_json(action: Action, properties: Mapping[str, Property] = BUILT_IN) -> Json:
     found: Json = {"property": action.property, "direction": action.direction}
     found |= {"sequence": list(action.steps)} if action.steps else {"action": action.action}
-    return found if action.cost == FREE else found | {"cost": cost_as_json(action.cost)}
+    return found if action.cost == FREE else found | {"cost": cost_as_json(action.cost, properties[action.property])}
 
 
 def action_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Action:
@@ -288,8 +290,8 @@ def action_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) 
 
 def _strategy(strategy: Strategy) -> Json | str:
     found: Json = dict(sorted(strategy.options.items()))
-    found |= {"lambda": strategy.weight} if strategy.weight != 1.0 else {}
-    found |= {"budget": strategy.budget} if strategy.budget is not None else {}
+    found |= {"lambda": float(strategy.weight)} if strategy.weight != 1.0 else {}
+    found |= {"budget": float(strategy.budget)} if strategy.budget is not None else {}
     found |= {} if strategy.protect else {"protect": False}
     return {"name": strategy.name, **found} if found else strategy.name
 
@@ -298,11 +300,10 @@ def _to_strategy(value: Any) -> Strategy:
     if isinstance(value, str):
         return Strategy(name=value)
     known = ("name", "lambda", "budget", "protect")
-    budget = value.get("budget")
     return Strategy(
         name=_text(value["name"]),
         weight=float(value.get("lambda", 1.0)),
-        budget=None if budget is None else float(budget),
+        budget=_perhaps(value.get("budget")),
         protect=value.get("protect", True) is True,
         options=MappingProxyType({key: each for key, each in value.items() if key not in known}),
     )
@@ -318,7 +319,7 @@ def _bounds(about: Property, lb: float, ub: float) -> Json:
 
 
 def _value(about: Property, value: float) -> float | str:
-    return about.written(value) if math.isfinite(value) else repr(value)
+    return about.written(float(value)) if math.isfinite(value) else repr(float(value))
 
 
 def _to_value(about: Property, value: Any, missing: float) -> float:
@@ -328,7 +329,11 @@ def _to_value(about: Property, value: Any, missing: float) -> float:
 
 
 def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None
+
+
+def _perhaps(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _known(body: Any, *keys: str) -> None:
