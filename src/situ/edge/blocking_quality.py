@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
 from situ.edge.capabilities import Answer, CapabilityHandler
@@ -47,7 +47,10 @@ class BlockingExpectations:
     register_draft = called(ExpectationHandler.register_draft)
 
     def changes(self) -> Iterator[StateChange]:
-        return iterate(self._loop, self._handler.changes())
+        async def begin() -> AsyncGenerator[StateChange, None]:
+            return self._handler.changes()
+
+        return iterate(self._loop, self._loop.call(begin()))
 
     def on_change(self, callback: Callable[[StateChange], object]) -> BlockingHearer:
         async def add() -> Hearer[StateChange]:

@@ -144,10 +144,13 @@ class ExpectationHandler:
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=about))
         return [self._own(StateChange.from_json(each)) for each in answer["states"]]
 
-    async def changes(self) -> AsyncGenerator[StateChange, None]:
+    def changes(self) -> AsyncGenerator[StateChange, None]:
         """Every change of a state from now on, of all expectations of this client."""
         stream = self._hearing.stream()
-        await self._hearing.begin()
+        self._negotiating.begin(self._begin_hearing())
+        return self._changes(stream)
+
+    async def _changes(self, stream: AsyncGenerator[StateChange, None]) -> AsyncGenerator[StateChange, None]:
         try:
             async for each in stream:
                 yield self._own(each)

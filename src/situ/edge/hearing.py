@@ -93,15 +93,10 @@ class Hearing(Generic[F]):
         self._hearers.append(hearer)
         return hearer
 
-    async def stream(self) -> AsyncGenerator[F, None]:
-        """What is heard from now on."""
+    def stream(self) -> AsyncGenerator[F, None]:
+        """What is heard from now on, also before somebody asks for the first."""
         queue: asyncio.Queue[F] = asyncio.Queue()
-        hearer = self.add(queue.put_nowait)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            await hearer.close()
+        return _taken(queue, self.add(queue.put_nowait))
 
     def forget(self, kind: type[F], id: str) -> None:
         """What is called so from now on is something else: its numbers begin anew."""
@@ -133,3 +128,11 @@ class Hearing(Generic[F]):
             _log.warning("feedback on %s cannot be read: %s", message.subject, error)
             return
         self.tell(told)  # type: ignore[arg-type]  # each subject has kinds of its own
+
+
+async def _taken(queue: asyncio.Queue[F], hearer: Hearer[F]) -> AsyncGenerator[F, None]:
+    try:
+        while True:
+            yield await queue.get()
+    finally:
+        await hearer.close()

@@ -30,6 +30,7 @@ from situ.edge.engine import EdgeEngine
 from situ.edge.explaining import Explaining
 from situ.edge.handing_over import HandingOver
 from situ.edge.history import HistoryReader
+from situ.edge.quality_host import QualityHost
 from situ.edge.suspending import suspended_in
 from situ.errors import SituError
 from situ.event.message import (
@@ -56,6 +57,8 @@ from situ.overlay.effects import (
     Garbled,
     Input,
     Look,
+    Negotiate,
+    Presence,
     Received,
     Record,
     Report,
@@ -131,6 +134,8 @@ class Router:
         self._declarations = Declarations(
             bus, registry, self._inputs.put_nowait, self._declared, self._describing, drains=engine is None
         )
+        self.quality = QualityHost(bus, registry, self._answer, self._declarations.shape)
+        """Negotiation: told what engines measure, too."""
         self._newest = 0
         self._news = asyncio.Event()
         self._serving: Serving | None = None
@@ -154,13 +159,22 @@ class Router:
         """Serve. An engine of the same process is started before."""
         await self._consumers.load()
         self._bus.guard(self._handing)
+        await self.quality.start()
         await self._adopt(await fetch_deployment(self._bus))
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, self._deployment.version)
         self._made(self._deployment.version)
         self._inputs.put_nowait(Start(sessions=await self._sessions(), owned=await self._owned()))
         self._begin(self._run())
-        for work in (self._follow, self._await_engines, self._declarations.run, self._declarations.release):
+        works = (
+            self._follow,
+            self._await_engines,
+            self._declarations.run,
+            self._declarations.release,
+            self.quality.run,
+            self.quality.reshape,
+        )
+        for work in works:
             self._begin(self._keep(work))
         self._serving = await self._bus.serve(self._names.ingress(self.router), self._handle)
 
@@ -175,6 +189,7 @@ class Router:
         for timer in self._timers.values():
             timer.cancel()
         await end(self._tasks)
+        await self.quality.close()
         await self._desk.close()
         await asyncio.to_thread(self._history.close)
         await self._stack.aclose()
@@ -300,6 +315,10 @@ class Router:
                 await self._record(effect)
             case Look():
                 self._begin(self._look(effect))
+            case Negotiate():
+                self.quality.take(effect)
+            case Presence():
+                self.quality.presence(effect)
             case SetTimer():
                 self._set_timer(effect)
             case Report():
@@ -401,6 +420,7 @@ class Router:
         self._deployment = deployment
         self._describing.adopt(deployment)
         self._handing.adopt(deployment)
+        self.quality.adopt(deployment)
         self._newest = max(self._newest, deployment.version)
         self._inputs.put_nowait(
             Deployed(

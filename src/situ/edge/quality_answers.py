@@ -1,0 +1,134 @@
+"""How quality stands, for whoever asks: a client about what is its own, those who may know everything about all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from situ.catalogue import NOT_NEGOTIATED
+from situ.errors import SituError, nearest
+from situ.overlay.messages import AskQuality
+from situ.quality.advice import ANSWER
+from situ.quality.expectation import Need
+from situ.quality.feedback import Advice
+from situ.quality.json_form import shape_as_json
+from situ.quality.matching import capability_of
+from situ.quality.property import Property
+from situ.quality.state import Held, Known, State
+from situ.quality.telling import look, usage_of
+
+Json = dict[str, Any]
+Answer = tuple[Json, str]
+"""As JSON, and in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What can be said of one state."""
+
+    state: State
+
+    def to_client(self, client: str, asked: AskQuality) -> Answer:
+        """What a client may know: its own expectations and profiles, and nobody else's names."""
+        if asked.publisher:
+            return self._to_publisher(client, asked.about)
+        mine = {id: each for id, each in self.state.expectations.items() if each.expectation.client == client}
+        wanted = [id for id in mine if not asked.about or id in (asked.about, f"{client}/{asked.about}")]
+        if asked.about and not wanted:
+            raise _unknown("expectation", asked.about, [id.removeprefix(f"{client}/") for id in mine])
+        return {"states": [look(self.state, id).as_json() for id in wanted]}, ""
+
+    def _to_publisher(self, client: str, type: str) -> Answer:
+        mine = {each.profile.type: each for each in self.state.profiles.values() if each.profile.publisher == client}
+        if type and type not in mine:
+            raise _unknown("profile", type, mine)
+        body: Json = {"advice": [each.as_json() for known in mine.values() for each in _open(known)]}
+        if type:
+            body["usage"] = usage_of(self.state, mine[type]).as_json()
+        return body, ""
+
+    # ── to those who may know everything ──
+
+    def table(self) -> Json:
+        """Who expects what, who can do what, what holds and why not."""
+        return {
+            "expectations": [self._expectation(each) for _, each in sorted(self.state.expectations.items())],
+            "profiles": [self._profile(each) for _, each in sorted(self.state.profiles.items())],
+            "shapes": {id: shape_as_json(each) for id, each in sorted(self.state.shapes.items())},
+        }
+
+    def _expectation(self, held: Held) -> Json:
+        expectation = held.expectation
+        now = look(self.state, expectation.id)
+        by = self.state.standing.candidates(expectation.id)[0] if held.active else ()
+        return {
+            "id": expectation.id,
+            "subscription": expectation.subscription,
+            "utility": expectation.utility,
+            "need": {id: _need(each) for id, each in sorted(expectation.needs.items())},
+            "state": "suspended" if expectation.suspended else "away" if held.away else now.state,
+            "why": now.why if held.active else "",
+            "reasons": [each.as_json() for each in now.reasons],
+            "in_force": now.in_force == expectation.id,
+            "by": list(by),
+        }
+
+    def _profile(self, known: Known) -> Json:
+        usage, advice = usage_of(self.state, known), known.course.open
+        return {
+            "id": known.profile.id,
+            "mode": known.profile.mode,
+            "values": {id: self._values(known, id) for id in sorted(known.profile.properties)},
+            "state": "away" if known.away else "irrelevant" if known.effective is None else "there",
+            "expectations": usage.expectations,
+            "frozen": known.course.is_frozen,
+            "violated": sorted(known.violated),
+            "advice": None if advice is None else {"id": advice.id, "status": advice.status},
+        }
+
+    def _values(self, known: Known, id: str) -> Json:
+        declared = capability_of(known.profile, id)
+        assert declared is not None, "it is one of its properties"
+        about = declared.about
+        effective = None if known.effective is None else capability_of(known.effective, id)
+        measured = known.estimate.measured.get(id)
+        return {
+            "unit": about.unit,
+            "lb": _written(about, declared.lb),
+            "ub": _written(about, declared.ub),
+            "declared": about.written(declared.cv),
+            "measured": None if measured is None else about.written(measured),
+            "effective": None if effective is None else about.written(effective.cv),
+        }
+
+
+def _open(known: Known) -> Iterator[Advice]:
+    """What is advised and not answered yet."""
+    advice = known.course.open
+    if advice is None or advice.status != "sent":
+        return
+    capabilities = known.profile.capabilities
+    yield Advice(
+        id=advice.id,
+        kind="raise",
+        profile=known.profile.id,
+        number=advice.number,
+        values={id: capabilities[id].about.written(each) for id, each in advice.target.values.items()},
+        mode=advice.target.mode,
+        deadline=advice.since + ANSWER,
+    )
+
+
+def _need(need: Need) -> Mapping[str, Any]:
+    about = need.about
+    return {"unit": about.unit, "lb": _written(about, need.lb), "ub": _written(about, need.ub)}
+
+
+def _written(about: Property, value: float) -> float | str | None:
+    """None: at the end of the domain, and that has no number."""
+    return None if value in (float("inf"), float("-inf")) else about.written(value)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> SituError:
+    return SituError(NOT_NEGOTIATED(what=what, name=name, nearest=nearest(name, tuple(known))))

@@ -1,0 +1,353 @@
+"""Negotiation as a router hosts it: one queue of inputs, the machine, and what it wants done.
+
+What the machine keeps is in the registry before anything of the same step is told; what was told and perhaps not heard
+is told again after a restart. Shapes that change close together become one version of the deployment. Which profiles
+matter to whom follows from the deployment, and is worked out only where somebody speaks of quality at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from situ.bus.interface import Ack, Bus, Serving
+from situ.bus.names import Names
+from situ.deployment import Deployment
+from situ.deployment.relevance import Pools
+from situ.edge.quality_answers import Answers
+from situ.edge.quality_calls import Calls
+from situ.errors import Problem, SituError
+from situ.event.message import Message
+from situ.overlay.effects import Negotiate, Presence
+from situ.overlay.messages import AskQuality, Expect, FromRouter, Nack, Provide, QualityAck
+from situ.quality.effects import Keep, Reply, Shaped, Tell, Wake
+from situ.quality.expectation import Expectation
+from situ.quality.inputs import Came, Deployed, Gone, Input, Measured, Relevance, Restored, Tick
+from situ.quality.json_form import expectation_as_json, profile_as_json
+from situ.quality.negotiator import new_state, step
+from situ.quality.panes import Pane
+from situ.quality.profile import Profile
+from situ.quality.shape import Shape
+from situ.registry import Registry
+
+_log = logging.getLogger("situ.quality")
+_PART = "quality"
+_TOGETHER = 0.02
+_PAUSE = 0.5
+_PATIENCE = 5.0
+"""Seconds that a call about a subscription waits for it to be deployed."""
+
+
+_LOOKED_AT = (
+    "quality",
+    "advertisements",
+    "subscriptions",
+    "scopes",
+    "contexts",
+    "clients",
+    "types",
+    "functions",
+    "sources",
+    "settings",
+)
+"""What of a deployment negotiation depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookAgain:
+    """The time of a call that waits may have come."""
+
+
+class QualityHost:
+    """Negotiation in one zone."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        registry: Registry,
+        answer: Callable[[int, FromRouter], Awaitable[None]],
+        shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
+    ) -> None:
+        self._bus = bus
+        self._names = Names(bus.zone)
+        self._kept = registry.kept(_PART)
+        self._answer = answer
+        self._shape = shape
+        self._state = new_state()
+        self._queue: asyncio.Queue[Input | Negotiate | Deployment | _LookAgain] = asyncio.Queue()
+        self._deployment = Deployment()
+        self._in_use = False
+        """Whether anybody speaks of quality."""
+        self._pools: Pools | None = None
+        self._of: dict[int, tuple[str, int]] = {}
+        """Ticket → the kind of message that asked, and its number."""
+        self._held: dict[int, tuple[Negotiate, float]] = {}
+        """Ticket → a call about something that is not deployed yet, and until when it waits."""
+        self._shapes: dict[str, Shape | None] = {}
+        self._reshaped = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._serving: Serving | None = None
+
+    # ── beginning and end ──
+
+    async def start(self) -> None:
+        """Go on with what was kept."""
+        kept = await asyncio.to_thread(self._kept.read)
+        self._queue.put_nowait(Restored(kept=kept))
+        self._in_use = bool(kept)
+        self._serving = await self._bus.serve(self._names.quality, self._asked)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._serving is not None:
+            await self._serving.close()
+
+    # ── what happens ──
+
+    def adopt(self, deployment: Deployment) -> None:
+        self._queue.put_nowait(deployment)
+
+    def take(self, call: Negotiate) -> None:
+        """What a client says; it is answered when it is done."""
+        self._queue.put_nowait(call)
+
+    def presence(self, effect: Presence) -> None:
+        self._queue.put_nowait(Came(client=effect.client) if effect.here else Gone(client=effect.client))
+
+    def measured(self, panes: Iterable[Pane], until: int) -> None:
+        """What engines measured, by the names of root; all panes that end before ``until`` are complete."""
+        self._queue.put_nowait(Measured(panes=tuple(panes), until=until))
+
+    # ── the machine ──
+
+    async def run(self) -> None:
+        """For ever: one thing at a time."""
+        while True:
+            given = await self._queue.get()
+            try:
+                await self._take(given)
+            except SituError as error:
+                _log.warning("%s: %s", type(given).__name__, error)
+
+    async def reshape(self) -> None:
+        """For ever: have what has come together of shapes be in force."""
+        while True:
+            await self._reshaped.wait()
+            await asyncio.sleep(_TOGETHER)
+            self._reshaped.clear()
+            shapes, self._shapes = self._shapes, {}
+            try:
+                await self._shape(shapes)
+            except SituError as error:
+                _log.warning("shapes are not in force yet: %s", error)
+                self._shapes = {**shapes, **self._shapes}
+                self._reshaped.set()
+                await asyncio.sleep(_PAUSE)
+
+    async def _take(self, given: Input | Negotiate | Deployment | _LookAgain) -> None:
+        match given:
+            case Deployment():
+                await self._adopt(given)
+            case Negotiate():
+                await self._call(given)
+            case _LookAgain():
+                await self._try_held()
+            case Measured():
+                await self._step(replace(given, panes=tuple(map(self._as_called, given.panes))))
+            case Came() | Gone() if not self._concerns(given.client):
+                pass
+            case _:
+                await self._step(given)
+
+    def _concerns(self, client: str) -> bool:
+        """Whether anything is known of a client: most have nothing to do with quality."""
+        state = self._state
+        return (
+            client in state.gone
+            or any(each.expectation.client == client for each in state.expectations.values())
+            or any(each.profile.publisher == client for each in state.profiles.values())
+        )
+
+    async def _step(self, given: Input) -> None:
+        told = []
+        for effect in step(self._state, given, time.time()):
+            if isinstance(effect, Tell):
+                told.append((effect, await self._tell(effect)))
+            else:
+                await self._do(effect)
+        # The next step forgets what this one told.
+        for effect, stored in told:
+            await self._until_told(effect, stored)
+
+    async def _adopt(self, deployment: Deployment) -> None:
+        before, self._deployment = self._deployment, deployment
+        self._in_use = self._in_use or bool(deployment.quality)
+        if not self._in_use:
+            if before.version == 0:
+                await self._step(Deployed(quality=deployment.quality, relevance=Relevance()))
+            return
+        if self._pools is None or _matters(before, deployment):
+            await self._work_out()
+        await self._try_held()
+
+    async def _work_out(self) -> None:
+        self._in_use = True
+        self._pools = await asyncio.to_thread(Pools.of, self._deployment, self._pools)
+        relevance = await asyncio.to_thread(self._pools.relevance)
+        had_begun = self._state.begun
+        await self._step(Deployed(quality=self._deployment.quality, relevance=relevance))
+        if not had_begun:
+            # A process before this one may have been ended before it could take these away.
+            self._put_shapes({id: None for id in self._deployment.shapes if id not in self._state.shapes})
+
+    def _as_called(self, pane: Pane) -> Pane:
+        """With the type as its publisher calls it."""
+        called = None if self._pools is None else self._pools.root_types.get((pane.publisher, pane.type))
+        return pane if called is None else replace(pane, type=called)
+
+    # ── calls ──
+
+    async def _call(self, call: Negotiate) -> None:
+        message = call.message
+        if self._pools is None:
+            await self._work_out()
+        assert self._pools is not None
+        if self._is_early(call, self._pools) and self._hold(call):
+            asyncio.get_running_loop().call_later(_PATIENCE, self._queue.put_nowait, _LookAgain())
+            return
+        try:
+            if isinstance(message, AskQuality):
+                body, text = Answers(self._state).to_client(call.client, message)
+                await self._answer(call.ticket, QualityAck(req=message.req, body=body, text=text))
+                return
+            given = Calls(self._pools, self._state).read(call.ticket, call.client, message)
+        except SituError as error:
+            await self._refuse(call, error.problems)
+            return
+        self._of[call.ticket] = type(message).__name__, message.req
+        await self._step(given)
+
+    def _is_early(self, call: Negotiate, pools: Pools) -> bool:
+        """Whether it is about something that is not deployed, or not yet: whoever connects again may be faster than
+        what it subscribes to and advertises."""
+        match call.message:
+            case Expect(sub=sub):
+                return f"{call.client}/{sub}" not in pools.deployment.subscriptions
+            case Provide(type=type):
+                return f"{call.client}/{type}" not in pools.profiles
+        return False
+
+    def _hold(self, call: Negotiate) -> bool:
+        """Keep it for a while; False: it was kept for long enough."""
+        loop = asyncio.get_running_loop()
+        _, until = self._held.setdefault(call.ticket, (call, loop.time() + _PATIENCE))
+        if loop.time() < until:
+            return True
+        del self._held[call.ticket]
+        return False
+
+    async def _try_held(self) -> None:
+        """Make the calls whose time has come, and wait for the others."""
+        loop, pools = asyncio.get_running_loop(), self._pools
+        assert pools is not None
+        for ticket, (call, until) in tuple(self._held.items()):
+            if not self._is_early(call, pools):
+                del self._held[ticket]
+                await self._call(call)
+            elif loop.time() >= until:
+                await self._call(call)
+
+    async def _refuse(self, call: Negotiate, problems: Iterable[Problem]) -> None:
+        """All that is wrong, under the first code."""
+        found = tuple(problems)
+        text = " ".join(dict.fromkeys(each.message for each in found))
+        of, first = type(call.message).__name__, found[0]
+        nack = Nack(of=of, req=call.message.req, code=first.code.code, message=text, hint=first.hint)
+        await self._answer(call.ticket, nack)
+
+    async def _asked(self, message: Message) -> Message:
+        """A question of somebody who may know everything: no client can write to this subject."""
+        try:
+            said: dict[str, Any] = {"body": Answers(self._state).table(), "text": ""}
+        except SituError as error:
+            problem = error.problems[0]
+            said = {"code": problem.code.code, "message": problem.message, "hint": problem.hint}
+        return Message(subject=message.subject, body=json.dumps(said).encode())
+
+    # ── effects ──
+
+    async def _do(self, effect: Keep | Shaped | Reply | Wake) -> None:
+        match effect:
+            case Keep():
+                await self._keep(effect)
+            case Shaped():
+                self._put_shapes(effect.shapes)
+            case Reply():
+                await self._reply(effect)
+            case Wake():
+                self._wake(effect.at)
+
+    def _put_shapes(self, shapes: Mapping[str, Shape | None]) -> None:
+        if shapes:
+            self._shapes.update(shapes)
+            self._reshaped.set()
+
+    async def _keep(self, effect: Keep) -> None:
+        """Nothing is told before it is kept, however long that takes."""
+        while True:
+            try:
+                await asyncio.to_thread(self._kept.keep, effect.values)
+                return
+            except SituError as error:
+                _log.warning("what was negotiated is not kept yet: %s", error)
+            await asyncio.sleep(_PAUSE)
+
+    async def _tell(self, effect: Tell) -> asyncio.Future[Ack]:
+        subject = self._names.feedback(effect.kind, effect.client)
+        return await self._bus.store(Message(subject=subject, body=json.dumps(effect.message.as_json()).encode()))
+
+    async def _until_told(self, effect: Tell, stored: asyncio.Future[Ack]) -> None:
+        while True:
+            try:
+                await stored
+                return
+            except SituError as error:
+                _log.warning("feedback to %s is not told yet: %s", effect.client, error)
+            await asyncio.sleep(_PAUSE)
+            stored = await self._tell(effect)
+
+    async def _reply(self, effect: Reply) -> None:
+        kind, req = self._of.pop(effect.ticket, ("", 0))
+        result = effect.result
+        if isinstance(result, Problem):
+            nack = Nack(of=kind, req=req, code=result.code.code, message=result.message, hint=result.hint)
+            await self._answer(effect.ticket, nack)
+        else:
+            await self._answer(effect.ticket, QualityAck(req=req, body=_as_json(result)))
+
+    def _wake(self, at: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(at - time.time(), 0.0), self._queue.put_nowait, Tick())
+
+
+def _as_json(result: Expectation | Profile | None) -> dict[str, Any]:
+    """What is in force, with its version."""
+    if result is None:
+        return {}
+    written = expectation_as_json(result) if isinstance(result, Expectation) else profile_as_json(result)
+    return {**written, "version": result.version}
+
+
+def _matters(before: Deployment, after: Deployment) -> bool:
+    """Whether anything differs that negotiation depends on: shapes, which follow from it, do not count."""
+    return any(getattr(before, name) != getattr(after, name) for name in _LOOKED_AT)
