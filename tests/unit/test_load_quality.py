@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from situ.deployment import difference
 from situ.errors import Problem
 from situ.project.check import Checked, check_folder
 from situ.quality.cost import Constant, Points, Table
@@ -342,3 +343,25 @@ def test_a_folder_that_was_checked_is_the_same_from_json(tmp_path: Path) -> None
     again = type(deployment).from_json(deployment.as_json())
     assert again.quality == deployment.quality
     assert again.digest == deployment.digest
+
+
+def test_a_difference_tells_expectations_profiles_and_the_rest_one_by_one(tmp_path: Path) -> None:
+    before = check(tmp_path / "before").deployment
+    after = check(tmp_path / "after", a=SPEC).deployment
+    later = check(tmp_path / "later", a=SPEC.replace("utility: 6,", "utility: 7,")).deployment
+    assert before is not None
+    assert after is not None
+    assert later is not None
+    assert [str(each) for each in difference(before, after)] == [
+        "property trust added",
+        "expectation M1 added",
+        "expectation M2 added",
+        "profile plant-P/temperatureEvent added",
+        "profile plant-Q/temperatureEvent added",
+        "adaptation rate down thin added",
+        "strategy cpuEvent added",
+        "strategy default added",
+    ]
+    (change,) = difference(after, later)
+    assert str(change) == "expectation M2 changed"
+    assert [(each.part, each.before, each.after) for each in change.details] == [("utility", "6.0", "7.0")]

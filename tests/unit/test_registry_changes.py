@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from situ.errors import Problem, SituError
+from situ.quality.json_form import quality_from_json
+from situ.quality.shape import Limit, Shape, Thin
 from situ.registry import revise
 from situ.registry.affected import Affected
 from situ.registry.api_changes import propose_added, propose_altered, propose_removed
 from situ.registry.client_changes import propose_clients
 from situ.registry.folder_changes import propose_folder
-from situ.registry.proposal import State
+from situ.registry.objects import shape_body
+from situ.registry.proposal import Move, Proposal, State
 from situ.subscription import Advertisement, Subscription
 from tests.registry_files import FILES, changed, deploy, document, following, key, state_of, subscription
 
@@ -99,6 +103,29 @@ class TestFolder:
         with pytest.raises(SituError) as refused:
             propose_folder(state, deploy(files), {})
         assert sorted(codes(refused.value.problems)) == ["INT602", "INT602", "X102", "X104"]
+
+    def test_quality_is_the_folders_and_shapes_stay_whoever_applies(self) -> None:
+        shape = Shape(thin=Thin(limits=(Limit(events=10),)))
+        move = Move(body=shape_body(shape), origin="api")
+        shaped = replace(PLANT, shapes={"control/high": shape})
+        state = following(START, Proposal(deployment=shaped, moves={key("shape", "control/high"): move}))
+        body = {"expectations": [{"id": "E", "subscription": "control/high", "need": {}, "utility": 1.0}]}
+        proposal = propose_folder(state, replace(PLANT, quality=quality_from_json(body)), {})
+        assert moved(proposal) == {"quality quality": "folder"}
+        after = following(state, proposal)
+        assert dict(after.deployment.shapes) == {"control/high": shape}
+        assert moved(propose_folder(after, PLANT, {})) == {"quality quality": "-"}
+
+    def test_a_client_may_go_though_its_subscription_was_shaped(self) -> None:
+        state = declared(subscription("desk/low", "level < 5 %"))
+        shape = Shape(thin=Thin(limits=(Limit(events=10),)))
+        move = Move(body=shape_body(shape), origin="api")
+        shaped = replace(state.deployment, shapes={"desk/low": shape})
+        state = following(state, Proposal(deployment=shaped, moves={key("shape", "desk/low"): move}))
+        assert set(state.below("desk")) == {key("subscription", "desk/low")}
+        gone = propose_clients(state, (), (subscription("desk/low", "level < 5 %"),)).proposal
+        assert moved(gone) == {"client desk": "-", "subscription desk/low": "-"}
+        assert dict(following(state, gone).deployment.shapes) == {"desk/low": shape}, "negotiation takes it back"
 
     def test_secrets_stay_outside(self) -> None:
         from situ.documents import parse_yaml, substitute
