@@ -15,7 +15,7 @@ from situ.deployment.numbering import NO_NUMBERING
 from situ.deployment.promises import Promises
 from situ.deployment.reading import Reading
 from situ.deployment.seeing import Seeing
-from situ.deployment.shapes import NO_SHAPES, Shapes
+from situ.deployment.shapes import Shapes
 from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
 from situ.deployment.veiling import veil
@@ -34,6 +34,8 @@ class Plan:
     interpretation: Interpretation
     detecting: Detecting
     promises: Promises
+    shapes: Shapes
+    """What is done to the events of single subscriptions."""
     seeing: Seeing | None = None
     """Who may see what; None: there are no scopes, and never were."""
     reading: Reading | None = None
@@ -43,8 +45,11 @@ class Plan:
 
     showing: Showing | None = None
     """Which types clients are shown; None: nothing is hidden from anybody."""
-    shapes: Shapes = NO_SHAPES
-    """What is done to the events of single subscriptions."""
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """The publishers that the deployment has profiles of."""
+        return frozenset(each.publisher for each in self.deployment.quality.profiles.values())
 
     def stamped(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
         """The rows with their advertisements, or why they have none, as their clients may know it."""
@@ -95,7 +100,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
         showing=Showing.of(deployment, previous.showing if previous is not None else None),
         reading=Reading.of(detecting, seeing),
         meeting=Meeting.of(deployment, detecting, seeing),
-        shapes=Shapes(deployment) if deployment.shapes else NO_SHAPES,
+        shapes=Shapes(deployment),
         stamp=Stamp(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},

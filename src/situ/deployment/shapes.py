@@ -78,9 +78,6 @@ class Shapes:
         return put_number(self._types, row, attribute, number)
 
 
-NO_SHAPES = Shapes(Deployment())
-
-
 def put_number(types: Types, row: Row, attribute: str, number: float) -> bytes:
     """The data of an event with another value of a numeric attribute, as its type has it."""
     event = types.event(row.type)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
 from situ.edge.interpret import interpret
 from situ.edge.looking_up import EdgeTables
+from situ.edge.measure import Measuring, OnMeasured
 from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
@@ -36,6 +38,7 @@ from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
+from situ.registry.measured import measured_publishers
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 
 _log = logging.getLogger("situ.edge")
@@ -70,6 +73,9 @@ class EdgeEngine:
         self._cursor = Cursor(own / "cursor.json" if own is not None else None)
         self._dispatcher = Dispatcher(bus, self._cursor, own / "shaping.json" if own is not None else None)
         self._tables = EdgeTables(bus, folder or Path())
+        self._measuring = Measuring()
+        self.on_measured: OnMeasured | None = None
+        """Who is told what publishers do, every second, if anybody is to be."""
         self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
         self._plan: Plan | None = None
         self._routing: Plan | None = None
@@ -126,6 +132,8 @@ class EdgeEngine:
         self._plan = self._routing = await asyncio.to_thread(compile_plan, deployment)
         await self._tables.adopt(self._plan)
         await self._dispatcher.recover(self._plan)
+        self._measuring.adopt(self._plan)
+        self._measuring.tell(await measured_publishers(self._bus))
         await self._detection.start(self._plan, self._publish)
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
@@ -223,6 +231,7 @@ class EdgeEngine:
             if isinstance(logged, Plan):
                 self._routing = logged
                 await self._dispatcher.adopt(logged)
+                self._measuring.adopt(logged)
                 self._detection.adopt(logged)
                 self._reported = logged.version
                 await report_adopted(self._bus, self.name, logged.version)
@@ -273,6 +282,8 @@ class EdgeEngine:
         self.counts.types.update([row.type for row in rows])
         self.counts.origins.update(origins_of(rows))
         await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
+        if self.on_measured is not None:
+            self._measuring.take(rows, time.time_ns() // 1000)
         self._detection.take(ack.seq, rows, logged.plan)
         return True
 
@@ -306,6 +317,16 @@ class EdgeEngine:
             self._cursor.save()
             self._dispatcher.keep()
             self._tell_evicted()
+            self._tell_measured()
+
+    def measure(self, publishers: Collection[str]) -> None:
+        """These have told what they can do: their events are measured, and of those that the deployment knows."""
+        self._measuring.tell(publishers)
+
+    def _tell_measured(self) -> None:
+        measured = self._measuring.drain(time.time_ns() // 1000) if self.on_measured is not None else None
+        if measured is not None and self.on_measured is not None:
+            self.on_measured(*measured)
 
     def _tell_evicted(self) -> None:
         """Say that more keys came than are remembered: conversions may lack them."""

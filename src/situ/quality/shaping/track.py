@@ -43,6 +43,13 @@ class Track:
         if received > self.heard:
             self.heard = received
 
+    def merge(self, other: Track) -> None:
+        """With what was seen elsewhere of the same line."""
+        if (other.high, other.received) > (self.high, self.received):
+            self.high, self.received = other.high, other.received
+        self.heard = max(self.heard, other.heard)
+        self.reached = max(self.reached, other.reached)
+
     def watermark(self, lateness: int) -> int:
         return max(self.high - lateness, self.reached)
 

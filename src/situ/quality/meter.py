@@ -1,0 +1,224 @@
+"""Meters: events of publishers on their way to deliveries → panes.
+
+A meter only counts what it is shown; what it finds at the beginning and at the end of that is joined with what came
+before by whoever gets the panes. So parts of a stream can be measured anywhere. Columns of numbers are gathered event
+by event, and worked through together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from situ.event.row import Row
+from situ.quality.panes import GROWTH, LENGTH, Numbers, Pane, Sketch
+from situ.quality.shaping.track import Track
+
+_LOG_GROWTH = math.log(GROWTH)
+_MOST_SOURCES = 1_000
+"""Of one publisher and type that are told apart; what more do is measured as if it were of one source."""
+_REST = "\n"
+_UNKNOWN = 1 << 62
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class End(NamedTuple):
+    """Of a source in a part of its stream: the time of its first event there, and its latest."""
+
+    publisher: str
+    type: str
+    source: str
+    first: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What was measured of a part of a stream: panes, what it began and ended with, and how far it came."""
+
+    panes: tuple[Pane, ...] = ()
+    ends: tuple[End, ...] = ()
+    reached: Track = field(default_factory=Track)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; nothing of nothing."""
+        if not self.panes:
+            return {}
+        panes = [each.as_json() for each in self.panes]
+        return {"panes": panes, "ends": [list(each) for each in self.ends], "reached": self.reached.as_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Part:
+        reached = Track()
+        if "reached" in value:
+            reached.restore(value["reached"])
+        panes = tuple(Pane.from_json(each) for each in value.get("panes", ()))
+        return cls(panes=panes, ends=tuple(End(*each) for each in value.get("ends", ())), reached=reached)
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Of one publisher and type."""
+
+    times: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+    delivered: list[int] = field(default_factory=list)
+    incarnations: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    sources: list[int] = field(default_factory=list)
+    confidences: list[float | None] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rows: Sequence[Row], now: int) -> None:
+        codes = self.codes
+        self.times += [row.time for row in rows]
+        self.received += [row.recv for row in rows]
+        self.delivered += [now] * len(rows)
+        self.incarnations += [row.incarnation for row in rows]
+        self.numbers += [row.seq for row in rows]
+        self.confidences += [row.confidence for row in rows]
+        for source in {row.source for row in rows}:
+            if source not in codes:
+                codes.setdefault(source if len(codes) < _MOST_SOURCES else _REST, len(codes))
+        rest = codes.get(_REST, -1)
+        self.sources += [codes.get(row.source, rest) for row in rows]
+
+
+class Meter:
+    """Measures events of these publishers."""
+
+    def __init__(self, publishers: Collection[str]) -> None:
+        self.publishers = frozenset(publishers)
+        self._columns: dict[tuple[str, str], _Columns] = {}
+
+    def take(self, rows: Sequence[Row], now: int) -> None:
+        """Events that are delivered at this instant, those of a publisher in the order of the log."""
+        if not rows or (rows[0].client not in self.publishers and len({row.client for row in rows}) == 1):
+            return
+        for publisher, type in dict.fromkeys((row.client, row.type) for row in rows):
+            if publisher in self.publishers:
+                own = [row for row in rows if row.type == type and row.client == publisher]
+                columns = self._columns.get((publisher, type))
+                if columns is None:
+                    columns = self._columns[publisher, type] = _Columns()
+                columns.add(own, now)
+
+    def drain(self) -> Part:
+        """What was measured since the last time."""
+        found, self._columns = self._columns, {}
+        panes: list[Pane] = []
+        ends: list[End] = []
+        reached = Track()
+        for (publisher, type), columns in found.items():
+            times = np.array(columns.times, dtype=np.int64)
+            by_source = _BySource(times, np.array(columns.sources, dtype=np.int64))
+            panes += _panes(publisher, type, columns, times, by_source.gaps())
+            names = list(columns.codes)
+            ends += [End(publisher, type, names[code], first, latest) for code, first, latest in by_source.ends()]
+            _reach(reached, times, np.array(columns.received, dtype=np.int64))
+        return Part(panes=tuple(panes), ends=tuple(ends), reached=reached)
+
+
+def _reach(track: Track, times: Ints, received: Ints) -> None:
+    """No event counts as later than it was received."""
+    capped = np.minimum(times, received)
+    last = int(capped.argmax())
+    track.merge(Track(int(capped[last]), int(received[last]), int(received.max())))
+
+
+def _panes(publisher: str, type: str, columns: _Columns, times: Ints, gaps: Ints) -> list[Pane]:
+    delivered = np.array(columns.delivered, dtype=np.int64)
+    latency = _buckets(delivered - np.array(columns.received, dtype=np.int64))
+    freshness = _buckets(delivered - times)
+    incarnations = np.array(columns.incarnations, dtype=np.int64)
+    numbers = np.array(columns.numbers, dtype=np.int64)
+    confidences = np.array([math.nan if each is None else each for each in columns.confidences])
+    across = _older(times)
+    ahead = times > delivered
+    found = []
+    starts = times // LENGTH
+    for start in np.unique(starts):
+        own = starts == start
+        stated = confidences[own & ~np.isnan(confidences)]
+        between = gaps[own & (gaps > -_UNKNOWN)]
+        found.append(
+            Pane(
+                publisher=publisher,
+                type=type,
+                start=int(start) * LENGTH,
+                events=int(own.sum()),
+                last=int(times[own].max()),
+                confidence=math.fsum(stated.tolist()),
+                confident=len(stated),
+                latency=_sketch(latency[own]),
+                freshness=_sketch(freshness[own]),
+                ahead=int(ahead[own].sum()),
+                numbers=_numbers(incarnations[own], numbers[own]),
+                gap=max(int(between.max()), 0) if len(between) else None,
+                disordered=int((between < 0).sum()),
+                disordered_across=int(across[own].sum()),
+            )
+        )
+    return found
+
+
+def _older(times: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which are older than the latest before them."""
+    older = np.zeros(len(times), dtype=np.bool_)
+    older[1:] = times[1:] < np.maximum.accumulate(times)[:-1]
+    return older
+
+
+class _BySource:
+    """Times put together by source, in their order; each source begins far behind the one before it."""
+
+    def __init__(self, times: Ints, sources: Ints) -> None:
+        self.order = np.argsort(sources, kind="stable")
+        self.codes = sources[self.order]
+        self.base = int(times.min())
+        self.far = int(times.max()) - self.base + 1
+        self.times = times[self.order] - self.base + self.codes * self.far
+        self.begins = np.flatnonzero(np.diff(self.codes, prepend=-1))
+
+    def gaps(self) -> Ints:
+        """Of each event the time since the latest of its source before it, below 0 if that is later; unknown of a
+        first."""
+        found = np.full(len(self.times), -_UNKNOWN, dtype=np.int64)
+        since = np.empty_like(self.times)
+        since[1:] = self.times[1:] - np.maximum.accumulate(self.times)[:-1]
+        since[self.begins] = -_UNKNOWN
+        found[self.order] = since
+        return found
+
+    def ends(self) -> list[tuple[int, int, int]]:
+        """Source, time of its first event, latest time."""
+        codes = self.codes[self.begins]
+        first = self.times[self.begins] - codes * self.far + self.base
+        latest = np.maximum.reduceat(self.times, self.begins) - codes * self.far + self.base
+        return list(zip(codes.tolist(), first.tolist(), latest.tolist(), strict=True))
+
+
+def _buckets(durations: Ints) -> Ints:
+    """As :func:`situ.quality.panes.bucket_of` of each."""
+    found = np.zeros(len(durations), dtype=np.int64)
+    some = durations >= 1
+    found[some] = 1 + np.floor(np.log(durations[some].astype(np.float64)) / _LOG_GROWTH).astype(np.int64)
+    return found
+
+
+def _sketch(buckets: Ints) -> Sketch:
+    values, counts = np.unique(buckets, return_counts=True)
+    return Sketch(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def _numbers(incarnations: Ints, numbers: Ints) -> dict[int, Numbers]:
+    found = {}
+    for incarnation in np.unique(incarnations):
+        own = numbers[incarnations == incarnation]
+        found[int(incarnation)] = Numbers(int(own.min()), int(own.max()), len(np.unique(own)))
+    return found
