@@ -13,7 +13,7 @@ from situ.quality.cost import Constant, Points, Table
 from situ.quality.declared import Quality, Strategy
 from situ.quality.expectation import Aggregate
 from situ.quality.formula import Formula
-from situ.quality.matching import State, match
+from situ.quality.matching import State, match, reasons
 from tests.project_files import write
 
 MINUTE = 60_000_000
@@ -365,3 +365,15 @@ def test_a_difference_tells_expectations_profiles_and_the_rest_one_by_one(tmp_pa
     (change,) = difference(after, later)
     assert str(change) == "expectation M2 changed"
     assert [(each.part, each.before, each.after) for each in change.details] == [("utility", "6.0", "7.0")]
+
+
+def test_the_example_of_the_page_about_quality_is_what_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "quality.md").read_text()
+    quality = right(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])
+    P, Q = (quality.profiles[f"plant-{name}/temperatureEvent"] for name in "PQ")  # noqa: N806 - as the page calls them
+    M1, M2 = (quality.expectations[name] for name in ("M1", "M2"))  # noqa: N806
+    assert [match(each, [P]).state for each in (M1, M2)] == [State.SATISFIABLE, State.SATISFIABLE]
+    assert [match(each, [Q]).state for each in (M1, M2)] == [State.UNSATISFIED, State.SATISFIED]
+    assert [match(each, [P, Q]).state for each in (M1, M2)] == [State.SATISFIABLE, State.SATISFIED]
+    assert [each.name for each in P.modes if M1.is_met_by(each.values)] == ["mid", "fast"]
+    assert [(each.about.id, each.current, each.reachable) for each in reasons(M1, [Q])] == [("confidence", 55, 70)]
