@@ -27,7 +27,18 @@ from situ.overlay.effects import Negotiate, Presence
 from situ.overlay.messages import AskQuality, Expect, FromRouter, Nack, Provide, QualityAck
 from situ.quality.effects import Keep, Reply, Shaped, Tell, Wake
 from situ.quality.expectation import Expectation
-from situ.quality.inputs import Came, Deployed, Gone, Input, Measured, Relevance, Restored, Tick
+from situ.quality.inputs import (
+    Came,
+    Deployed,
+    Gone,
+    Input,
+    Measured,
+    Providing,
+    Relevance,
+    Restored,
+    Retracting,
+    Tick,
+)
 from situ.quality.json_form import expectation_as_json, profile_as_json
 from situ.quality.negotiator import new_state, step
 from situ.quality.panes import Pane
@@ -58,6 +69,9 @@ _LOOKED_AT = (
 """What of a deployment negotiation depends on."""
 
 
+_CHANGE_PUBLISHERS = (Deployed, Restored, Providing, Retracting, Gone)
+
+
 @dataclass(frozen=True, slots=True)
 class _LookAgain:
     """The time of a call that waits may have come."""
@@ -72,12 +86,16 @@ class QualityHost:
         registry: Registry,
         answer: Callable[[int, FromRouter], Awaitable[None]],
         shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
+        measure: Callable[[frozenset[str]], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._names = Names(bus.zone)
         self._kept = registry.kept(_PART)
         self._answer = answer
         self._shape = shape
+        self._measure = measure
+        self._publishers: frozenset[str] | None = None
+        """Whose events are measured."""
         self._state = new_state()
         self._queue: asyncio.Queue[Input | Negotiate | Deployment | _LookAgain] = asyncio.Queue()
         self._deployment = Deployment()
@@ -184,6 +202,15 @@ class QualityHost:
         # The next step forgets what this one told.
         for effect, stored in told:
             await self._until_told(effect, stored)
+        if isinstance(given, _CHANGE_PUBLISHERS):
+            await self._have_measured()
+
+    async def _have_measured(self) -> None:
+        """Engines measure those who have told what they can do, and nobody else."""
+        publishers = frozenset(each.profile.publisher for each in self._state.profiles.values())
+        if self._state.begun and publishers != self._publishers:
+            await self._measure(publishers)
+            self._publishers = publishers
 
     async def _adopt(self, deployment: Deployment) -> None:
         before, self._deployment = self._deployment, deployment

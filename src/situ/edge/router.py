@@ -86,6 +86,7 @@ from situ.overlay.state import State
 from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.registry import Registry
 from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
+from situ.registry.measured import tell_measured
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 from situ.subscription.model import ROOT, Subscription
 
@@ -134,7 +135,7 @@ class Router:
         self._declarations = Declarations(
             bus, registry, self._inputs.put_nowait, self._declared, self._describing, drains=engine is None
         )
-        self.quality = QualityHost(bus, registry, self._answer, self._declarations.shape)
+        self.quality = QualityHost(bus, registry, self._answer, self._declarations.shape, self._measure)
         """Negotiation: told what engines measure, too."""
         self._newest = 0
         self._news = asyncio.Event()
@@ -159,6 +160,8 @@ class Router:
         """Serve. An engine of the same process is started before."""
         await self._consumers.load()
         self._bus.guard(self._handing)
+        if self._engine is not None:
+            self._engine.on_measured = self.quality.measured
         await self.quality.start()
         await self._adopt(await fetch_deployment(self._bus))
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
@@ -383,6 +386,12 @@ class Router:
         if effect.name in self._timers:
             self._timers[effect.name].cancel()
         self._timers[effect.name] = loop.call_later(effect.after, self._inputs.put_nowait, Timer(name=effect.name))
+
+    async def _measure(self, publishers: frozenset[str]) -> None:
+        """Have engines measure what these publish."""
+        await tell_measured(self._bus, publishers)
+        if self._engine is not None:
+            self._engine.measure(publishers)
 
     # ── questions ──
 
