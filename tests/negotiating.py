@@ -48,6 +48,8 @@ class Host:
     """All that were sent, repeated ones among them."""
     state: State = field(default_factory=new_state)
     wake: float | None = None
+    unheard: list[Input] = field(default_factory=list)
+    """Inputs that are on their way; whoever sent one tries again if it was not answered."""
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _pending: list[Input] = field(default_factory=list)
 
@@ -57,17 +59,26 @@ class Host:
         self.give(Deployed(quality=self.quality, relevance=self.relevance))
         return self
 
+    def start_again(self) -> list[Input]:
+        """Begin with what was kept; gives what nobody heard, which those who sent it are going to send again."""
+        unheard = [*self.unheard, *self._pending]
+        self.unheard, self._pending = [], []
+        self.start()
+        return unheard
+
     def deploy(self, quality: Quality | None = None, relevance: Relevance | None = None) -> None:
         self.quality = quality if quality is not None else self.quality
         self.relevance = relevance if relevance is not None else self.relevance
         self.give(Deployed(quality=self.quality, relevance=self.relevance))
 
     def give(self, given: Input) -> None:
-        for effect in step(self.state, given, self.now):
-            self._carry_out(effect)
-        pending, self._pending = self._pending, []
-        for each in pending:
-            self.give(each)
+        """One input and all that clients answer to it. Those that are not heard stay in ``unheard``."""
+        self.unheard = [given, *self.unheard]
+        while self.unheard:
+            for effect in step(self.state, self.unheard[0], self.now):
+                self._carry_out(effect)
+            self.unheard = [*self.unheard[1:], *self._pending]
+            self._pending = []
 
     def later(self, given: Input) -> None:
         """An input that comes when the step is done."""

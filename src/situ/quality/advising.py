@@ -95,7 +95,7 @@ def relax(state: State, work: Work, known: Known) -> None:
         tell(state, work, known, known.course.relax(before, target, work.now, _next(state)))
         known.profile = moved(before, target)
         known.estimate.restart(before, known.profile, state.mark)
-        known.violated -= target.values.keys()
+        known.violated = known.estimate.violations(known.profile)
         work.profiles.add(known.profile.id)
     work.advise.add(known.profile.id)
     work.keep_profile(known.profile.id)

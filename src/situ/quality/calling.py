@@ -229,7 +229,7 @@ def change_profile(state: State, work: Work, known: Known, new: Profile) -> None
                 profiles.discard(new.id)
                 work.expectations.add(id)
     known.estimate.restart(before, new, state.mark)
-    known.violated &= known.estimate.corrected.keys()
+    known.violated = known.estimate.violations(new)
     _look_at(work, new.id)
 
 
@@ -241,7 +241,7 @@ def _followed(before: Profile, new: Profile, asked: Target | None) -> Target:
     for id, wanted in asked.values.items():
         if id in before.capabilities and id in new.capabilities:
             was, now = before.capabilities[id], new.capabilities[id].cv
-            if was.about.at_least(now, wanted) and not was.about.at_least(was.cv, wanted):
+            if now == wanted or (was.about.at_least(now, wanted) and not was.about.at_least(was.cv, wanted)):
                 values[id] = now
     mode = new.mode if asked.mode and new.mode == asked.mode else ""
     return Target(values=MappingProxyType(values), mode=mode)

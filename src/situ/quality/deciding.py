@@ -82,7 +82,7 @@ def outstanding(state: State, known: Known) -> Target:
     profile = known.effective
     if profile is None:
         return STAY
-    target = known.ledger.target(profile, state.meets)
+    target = known.ledger.claimed(profile, state.meets)
     values = {
         id: profile.capabilities[id].about.worse(value, profile.capabilities[id].best)
         for id, value in target.values.items()

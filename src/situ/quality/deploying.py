@@ -38,6 +38,8 @@ def deploy(state: State, work: Work, given: Deployed) -> None:
         if not held.active:
             release(state, work, held.expectation.id)
     put_expectations(state, work, moved)
+    for known in state.profiles.values():
+        known.away = known.declared and known.profile.publisher in state.gone
     work.profiles |= state.profiles.keys()
     if given.quality.strategies != former.strategies:
         work.pools |= state.in_pool.keys()
@@ -130,7 +132,7 @@ def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
             work.keep_profile(id)
         else:
             change_profile(state, work, known, replace(profile, version=known.profile.version + 1))
-        known.declared, known.away = True, profile.publisher in state.gone
+        known.declared = True
 
 
 def _is_news(state: State, work: Work, key: str, value: Any) -> bool:

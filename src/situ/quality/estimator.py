@@ -67,6 +67,14 @@ class Estimate:
     def correction(self) -> Correction:
         return Correction(measured=dict(self.corrected), added=ADDED)
 
+    def violations(self, profile: Profile) -> set[str]:
+        """Properties of which less holds than is declared."""
+        return {
+            id
+            for id, value in self.corrected.items()
+            if (declared := _value(profile, id)) is not None and not _about(profile, id).at_least(value, declared)
+        }
+
     def restart(self, before: Profile, after: Profile, mark: int | None) -> None:
         """The publisher declares other values: what was measured of these before says nothing about them."""
         changed = {id for id in after.properties | before.properties if _value(before, id) != _value(after, id)}

@@ -30,6 +30,10 @@ class Ledger:
     """The mode before the first advice; empty: none was claimed."""
     claims: dict[str, Target] = field(default_factory=dict)
     """Expectation → what it needs; under the empty id what is done for nobody, because it is cheaper."""
+    _best: dict[str, float] | None = field(default=None, compare=False, repr=False)
+    """Property → the best of baseline and claims, since they last changed."""
+    _wanted: set[str] | None = field(default=None, compare=False, repr=False)
+    """Properties that somebody claims, likewise."""
 
     def __bool__(self) -> bool:
         return bool(self.baseline or self.mode or self.claims)
@@ -38,9 +42,11 @@ class Ledger:
         """An expectation needs this of a profile."""
         self.remember(profile, target)
         self.claims[expectation] = target
+        self._best = self._wanted = None
 
     def remember(self, profile: Profile, target: Target) -> None:
         """What a profile does before it is at a target is the baseline, unless it was at another before."""
+        self._best = self._wanted = None
         for id in target.values:
             self.baseline.setdefault(id, profile.capabilities[id].cv)
         if target.mode and not self.mode:
@@ -48,10 +54,12 @@ class Ledger:
 
     def release(self, expectation: str) -> bool:
         """Whether there was a claim to take back."""
+        self._best = self._wanted = None
         return self.claims.pop(expectation, None) is not None
 
     def rebase(self, before: Profile, after: Profile) -> None:
         """A publisher changed values by itself: what it does now is what it would do without advice."""
+        self._best = self._wanted = None
         for id in list(self.baseline):
             if id not in after.capabilities:
                 del self.baseline[id]
@@ -64,14 +72,25 @@ class Ledger:
 
     def target(self, profile: Profile, meets: Meets) -> Target:
         """What a profile is to do, in all that was ever claimed; nothing, where it has no such property any more."""
-        values = {}
-        for id, value in self.baseline.items():
-            if id in profile.capabilities:
-                about = profile.capabilities[id].about
-                for each in self.claims.values():
-                    value = about.better(value, each.values.get(id, value))
-                values[id] = value
-        return Target(values=MappingProxyType(values), mode=self._mode(profile, meets))
+        if self._best is None:
+            self._best = {id: self._best_of(id, profile) for id in self.baseline if id in profile.capabilities}
+        return Target(values=MappingProxyType(self._best), mode=self._mode(profile, meets))
+
+    def claimed(self, profile: Profile, meets: Meets) -> Target:
+        """The part of the target that is there for somebody: nobody asks for a baseline."""
+        target = self.target(profile, meets)
+        if self._wanted is None:
+            self._wanted = {id for each in self.claims.values() for id in each.values}
+        values = {id: value for id, value in target.values.items() if id in self._wanted}
+        mode = target.mode if any(each.mode for each in self.claims.values()) else ""
+        return Target(values=MappingProxyType(values), mode=mode)
+
+    def _best_of(self, id: str, profile: Profile) -> float:
+        about, value = profile.capabilities[id].about, self.baseline[id]
+        for each in self.claims.values():
+            if id in each.values:
+                value = about.better(value, each.values[id])
+        return value
 
     def _mode(self, profile: Profile, meets: Meets) -> str:
         if not self.mode:
@@ -90,10 +109,15 @@ class Ledger:
 
     def settle(self, profile: Profile) -> None:
         """Forget baselines that hold again and that nobody claims."""
-        claimed = {id for each in self.claims.values() for id in each.values}
-        for id in [id for id in self.baseline if id not in claimed]:
-            if id not in profile.capabilities or profile.capabilities[id].cv == self.baseline[id]:
+        back = [
+            id
+            for id, value in self.baseline.items()
+            if id not in profile.capabilities or profile.capabilities[id].cv == value
+        ]
+        for id in back:
+            if not any(id in each.values for each in self.claims.values()):
                 del self.baseline[id]
+                self._best = self._wanted = None
         if self.mode == profile.mode and not any(each.mode for each in self.claims.values()):
             self.mode = ""
 

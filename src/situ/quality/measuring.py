@@ -28,11 +28,12 @@ def measured(state: State, work: Work, given: Measured) -> None:
 
 def _correct(state: State, work: Work, known: Known, moves: tuple[Move, ...]) -> None:
     id = known.profile.id
+    before, known.violated = known.violated, known.estimate.violations(known.profile)
+    if known.violated != before:
+        work.usage.add(id)
     for move in moves:
         if not move.worse:
-            known.violated.discard(move.property)
             continue
-        known.violated.add(move.property)
         work.violating.add(id)
         work.usage.add(id)
         if move.property in known.course.unproven:

@@ -123,6 +123,8 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
     put_expectations(state, work, list(state.expectations.values()))
     work.profiles |= state.profiles.keys()
     work.advise |= state.profiles.keys()
+    for pool in {state.pool_of(id) for id in state.profiles} - {None}:
+        state.set_alarm(("usages", str(pool)), work.now + 1.0)
 
 
 # ── what happens ──

@@ -122,7 +122,12 @@ def match(state: State, work: Work, known: Known, after: Profile | None, pool: s
             state.expectations[each].violated = True
             work.keep_expectation(each)
     work.expectations |= changed
-    work.expectations |= known.ledger.claims.keys() & state.expectations.keys()
+    # What was under way for those who claim something may lead nowhere now.
+    work.expectations |= {
+        each
+        for each in known.ledger.claims
+        if each in state.expectations and state.standing.state(each) is not Standing.SATISFIED
+    }
     work.pools |= {each for each in (known.pool, pool) if each is not None}
     known.effective, known.pool = after, pool
     work.advise.add(id)
