@@ -6,13 +6,13 @@ follows from the claims that stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
 from situ.quality.ground import Ground
 from situ.quality.operating import cheapest
-from situ.quality.problem import Claim, Target
+from situ.quality.problem import STAY, Claim, Target
 from situ.quality.profile import Profile
 from situ.quality.rows import first_that_meet
 
@@ -27,14 +27,22 @@ def claims_of(ground: Ground, wanting: list[Expectation]) -> dict[str, tuple[Cla
     return {each.id: found[each.id] for each in wanting if each.id in found}
 
 
-def unclaimed(target: Target, claims: list[Claim]) -> Target:
-    """What a plan does to a profile for nobody: it is cheaper so."""
+def for_nobody(ground: Ground, adopted: Mapping[str, tuple[Claim, ...]]) -> Mapping[str, Target]:
+    """What a plan does to profiles that no claim asks for: it is cheaper so."""
+    claimed: dict[str, list[Target]] = {}
+    for claims in adopted.values():
+        for each in claims:
+            claimed.setdefault(each.profile, []).append(each.target)
+    begun = ground.problem.start
+    found = {id: _without(target, [*claimed.get(id, ()), begun.get(id, STAY)]) for id, target in ground.targets.items()}
+    return {id: target for id, target in found.items() if target}
+
+
+def _without(target: Target, claimed: Sequence[Target]) -> Target:
     values = {
-        id: value
-        for id, value in target.values.items()
-        if not any(each.target.values.get(id) == value for each in claims)
+        id: value for id, value in target.values.items() if not any(each.values.get(id) == value for each in claimed)
     }
-    return Target(values=values, mode="" if any(each.target.mode for each in claims) else target.mode)
+    return Target(values=values, mode="" if any(each.mode for each in claimed) else target.mode)
 
 
 def _claims(

@@ -65,8 +65,8 @@ class Points:
             return after
         left, before = self.points[place - 1]
         part = (value - left) / (right - left)
-        # Of the two products one is zero at either end, so a knot costs exactly what was declared for it.
-        return before * (1.0 - part) + after * part
+        # Where the line is level every value costs exactly the same, and none costs more than both ends.
+        return min(max(before + (after - before) * part, min(before, after)), max(before, after))
 
     def moved(self, factor: float, offset: float) -> Cost:
         return Points(tuple(sorted(((value - offset) / factor, cost) for value, cost in self.points)))

@@ -60,6 +60,13 @@ class Ground:
         field = self.field(expectation)
         return field.is_met(field.numbers[expectation.id])
 
+    def is_met_unmoved(self, expectation: Expectation) -> bool:
+        """Whether those profiles meet it that stay as they are."""
+        field = self.field(expectation)
+        meeting = (field.profiles[place] for place in field.meeting(field.numbers[expectation.id]))
+        publishers = {each.publisher for each in meeting if each.id not in self.targets}
+        return len(publishers) >= expectation.publishers
+
     def publishers(self, expectation: Expectation) -> frozenset[str]:
         """Those that meet an expectation by the plan."""
         field = self.field(expectation)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from situ.quality.choices import Option
-from situ.quality.claims import claims_of, unclaimed
+from situ.quality.claims import claims_of, for_nobody
 from situ.quality.exact import Chosen, branch_and_bound, is_small
 from situ.quality.expectation import Expectation
 from situ.quality.greedy import considered, greedy
 from situ.quality.ground import Ground
 from situ.quality.matching import State
 from situ.quality.parts import Part, parts_of
-from situ.quality.problem import Claim, Plan, Problem, Refusal, Target, Why
+from situ.quality.problem import Plan, Problem, Refusal, Target, Why
 from situ.quality.project_selection import is_selection, select
 from situ.quality.weighing import Rule, Weighing, utility
 
@@ -50,7 +50,7 @@ def solve(problem: Problem, rule: Rule) -> Plan:
         targets=targets,
         cost=float(cost),
         adopted=adopted,
-        for_nobody=_for_nobody(ground, adopted),
+        for_nobody=for_nobody(ground, adopted),
         declined=_declined(ground, wanting, float(cost)),
         exact=not bounds,
         bound=min(known) if known and len(known) == len(bounds) else None,
@@ -76,15 +76,6 @@ def _solve(part: Part, rule: Rule, problem: Problem) -> _Solved:
 
 def _costs(options: Sequence[Sequence[Option]]) -> list[Fraction]:
     return [each.cost for some in options for each in some]
-
-
-def _for_nobody(ground: Ground, adopted: Mapping[str, tuple[Claim, ...]]) -> Mapping[str, Target]:
-    by_profile: dict[str, list[Claim]] = {id: [] for id in ground.targets}
-    for claims in adopted.values():
-        for each in claims:
-            by_profile[each.profile].append(each)
-    found = {id: unclaimed(target, by_profile[id]) for id, target in ground.targets.items()}
-    return {id: target for id, target in found.items() if target}
 
 
 def _declined(ground: Ground, wanting: list[Expectation], cost: float) -> Mapping[str, Refusal]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from situ.quality.claims import claims_of
+from situ.quality.claims import claims_of, for_nobody
 from situ.quality.expectation import Expectation
 from situ.quality.ground import Candidate, Ground
 from situ.quality.matching import State
@@ -20,11 +20,12 @@ def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
     for each in problem.expectations:
         making.decide_if_open(each)
-    adopted = claims_of(making.ground, making.wanting)
+    adopted = claims_of(making.ground, making.claiming())
     return Plan(
         targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
         cost=making.ground.cost(),
         adopted=adopted,
+        for_nobody=for_nobody(making.ground, adopted),
         declined={id: each for id, each in making.declined.items() if id not in adopted},
     )
 
@@ -33,18 +34,27 @@ def decide(problem: Problem) -> Plan:
 class _Making:
     ground: Ground
     wanting: list[Expectation] = field(default_factory=list)
+    lost: list[Expectation] = field(default_factory=list)
+    """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
     declined: dict[str, Refusal] = field(default_factory=dict)
     spent: list[float] = field(default_factory=list)
 
     def decide_if_open(self, expectation: Expectation) -> None:
-        """Decide about an expectation that is not satisfied as things are and could be."""
-        undecided = self.ground.problem.undecided
-        if undecided is not None and expectation.id not in undecided:
+        """Decide about an expectation that is not satisfied, as things are or any more by the plan, and could be."""
+        problem = self.ground.problem
+        if problem.undecided is not None and expectation.id not in problem.undecided:
             return
-        if self.ground.state(expectation) is State.SATISFIABLE:
+        state = self.ground.state(expectation)
+        if state is State.SATISFIABLE:
             self.wanting.append(expectation)
-            if not self.ground.is_met(expectation):
-                self.decide(expectation)
+        if state is not State.UNSATISFIED and not self.ground.is_met(expectation):
+            self.decide(expectation)
+            if state is State.SATISFIED:
+                self.lost.append(expectation)
+
+    def claiming(self) -> list[Expectation]:
+        """All that depend on what the plan moves."""
+        return [*self.wanting, *(each for each in self.lost if not self.ground.is_met_unmoved(each))]
 
     def decide(self, expectation: Expectation) -> None:
         found = self._candidates(expectation)

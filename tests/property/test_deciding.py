@@ -1,0 +1,204 @@
+"""Strategies decide what going through all plans decides; nobody is harmed; no bound is violated.
+
+Some hundreds of generated problems of every kind in every run, twenty thousand in `make soak`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from situ.quality import exact, greedy
+from situ.quality.matching import State, match
+from situ.quality.parts import parts_of
+from situ.quality.problem import STAY, Plan, Problem, point_at
+from situ.quality.project_selection import is_selection, select
+from situ.quality.strategies.named import NAMED
+from situ.quality.weighing import Weighing, utility
+from tests import plans
+from tests.plans import Kind, make_problem
+
+NORMAL, LONG = 400, 20_000
+WEIGHED = ("cheapest", "utility", "fairness")
+
+
+def many(normal: int = NORMAL) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("cases", [normal, pytest.param(LONG, marks=pytest.mark.soak)])
+
+
+@many()
+@pytest.mark.parametrize("name", WEIGHED)
+def test_a_small_problem_is_decided_as_by_going_through_all_plans(name: str, cases: int) -> None:
+    moved = 0
+    for seed in range(cases):
+        problem = make_problem(seed)
+        plan, best = NAMED[name](problem), plans.best_plan(problem, name)
+        assert plan.targets == best, seed
+        assert plan.exact, seed
+        assert plan.cost == float(plans.cost_of_plan(problem, best)), seed
+        moved += bool(best)
+    assert moved > cases / 4
+
+
+@many(2_000)
+def test_pareto_decides_one_at_a_time_as_it_is_written(cases: int) -> None:
+    moved = declined = 0
+    for seed in range(cases):
+        problem = make_problem(seed, Kind(expectations=6))
+        plan = NAMED["pareto"](problem)
+        targets, why = plans.pareto(problem)
+        assert plan.targets == targets, seed
+        assert {id: each.why for id, each in plan.declined.items()} == why, seed
+        assert plan.cost == float(plans.cost_of_plan(problem, targets)), seed
+        moved += bool(targets)
+        declined += bool(why)
+    assert moved > cases / 8
+    assert declined > cases / 20
+
+
+@many()
+@pytest.mark.parametrize("name", NAMED)
+def test_a_plan_says_who_is_served_by_what(name: str, cases: int) -> None:
+    for seed in range(cases):
+        problem = make_problem(30_000 + seed)
+        check_plan(problem, NAMED[name](problem), seed)
+
+
+def check_plan(problem: Problem, plan: Plan, seed: int) -> None:
+    states = {each.id: match(each, plans.relevant_to(problem, each)).state for each in problem.expectations}
+    able = {id for id, state in states.items() if state is State.SATISFIABLE}
+    met = plans.satisfied(problem, plan.targets)
+    had = {id for id, state in states.items() if state is State.SATISFIED}
+    assert plan.adopted.keys() - had == able & met, seed
+    assert plan.declined.keys() - had == able - met, seed
+    for id, target in plan.targets.items():
+        check_target(problem, id, plan, seed)
+        assert target, seed
+    for each in problem.expectations:
+        claims = plan.adopted.get(each.id, ())
+        assert all(each.is_met_by(point_at(problem.profiles[one.profile], one.target)) for one in claims), seed
+
+
+def check_target(problem: Problem, id: str, plan: Plan, seed: int) -> None:
+    """Within the bounds, never worse, and exactly what the claims on it add up to."""
+    profile, target = problem.profiles[id], plan.targets[id]
+    claims = [each.target for some in plan.adopted.values() for each in some if each.profile == id]
+    claims.append(plan.for_nobody.get(id, STAY))
+    for name, value in target.values.items():
+        capability = profile.capabilities[name]
+        about = capability.about
+        assert capability.lb <= value <= capability.ub, seed
+        assert about.at_least(value, capability.cv), seed
+        claimed = [each.values[name] for each in claims if name in each.values]
+        assert value == max(claimed, key=about.goodness), seed
+    assert target.mode in {"", *(each.name for each in profile.modes)} - {profile.mode} or not target.mode, seed
+    assert target.mode in {each.mode for each in claims}, seed
+
+
+@many()
+@pytest.mark.parametrize("name", NAMED)
+def test_nobody_is_harmed_without_modes_nor_where_that_is_forbidden(name: str, cases: int) -> None:
+    for seed in range(cases):
+        free = make_problem(60_000 + seed, Kind(modes=False))
+        free = replace(free, strategy=replace(free.strategy, protect=False))
+        assert not plans.harms(free, NAMED[name](free).targets), seed
+        moded = make_problem(60_000 + seed)
+        moded = replace(moded, strategy=replace(moded.strategy, protect=True))
+        assert not plans.harms(moded, NAMED[name](moded).targets), seed
+
+
+def test_somebody_may_be_harmed_where_nothing_forbids_it() -> None:
+    problems = (make_problem(seed) for seed in range(3_000))
+    bare = (replace(each, strategy=replace(each.strategy, protect=False)) for each in problems)
+    assert any(plans.harms(each, NAMED["utility"](each).targets) for each in bare)
+
+
+@many(200)
+@pytest.mark.parametrize("name", NAMED)
+def test_the_order_of_what_goes_in_does_not_matter(name: str, cases: int) -> None:
+    for seed in range(cases):
+        problem = make_problem(90_000 + seed, Kind(expectations=5))
+        other = plans.shuffled(problem, random.Random(seed), expectations=name != "pareto")
+        assert NAMED[name](problem).targets == NAMED[name](other).targets, seed
+
+
+def by_greedy(name: str, problem: Problem, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """What the search for large parts finds, without what it does to settle."""
+    with monkeypatch.context() as patch:
+        patch.setattr(exact, "MOST_PLANS", 0)
+        patch.setattr(greedy, "_ROUNDS", 0)
+        return NAMED[name](problem)
+
+
+@many()
+@pytest.mark.parametrize("name", ["cheapest", "utility"])
+def test_greedy_keeps_its_bound_without_modes(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = Kind(modes=False, falling=False, several=False, alternatives=False, dear=True, expectations=12)
+    worse = 0
+    for seed in range(cases):
+        problem = make_problem(120_000 + seed, kind)
+        problem = replace(problem, strategy=replace(problem.strategy, weight=0.0, budget=float(5 + seed % 20)))
+        best, plan = NAMED[name](problem), by_greedy(name, problem, monkeypatch)
+        found, most = (value_of(name, problem, each.targets) for each in (plan, best))
+        assert best.exact, seed
+        assert plan.exact or plan.bound == greedy.BOUND_OF_SUMS, seed
+        assert plans.is_permitted(problem, plan.targets), seed
+        assert found >= Fraction(greedy.BOUND_OF_SUMS) * most, seed
+        worse += found < most
+    assert worse, "where greedy finds the best each time its bound is not tested"
+
+
+@many()
+@pytest.mark.parametrize("name", ["cheapest", "utility"])
+def test_greedy_keeps_its_bound_with_modes(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = Kind(several=False, dear=True, expectations=12)
+    bounded = 0
+    for seed in range(cases):
+        problem = make_problem(150_000 + seed, kind)
+        problem = replace(problem, strategy=replace(problem.strategy, weight=0.0, budget=None, protect=False))
+        best, plan = NAMED[name](problem), by_greedy(name, problem, monkeypatch)
+        found, most = (value_of(name, problem, each.targets) for each in (plan, best))
+        bounded += plan.bound == greedy.BOUND_OF_MODES
+        assert found >= Fraction(plan.bound or 0) * most, seed
+    assert bounded > cases / 8
+
+
+@many()
+@pytest.mark.parametrize("name", WEIGHED)
+def test_greedy_violates_nothing_whatever_the_problem(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "MOST_PLANS", 0)
+    for seed in range(cases):
+        problem = make_problem(180_000 + seed)
+        plan = NAMED[name](problem)
+        assert plans.is_permitted(problem, plan.targets), seed
+        assert is_no_worse(name, problem, plan), seed
+        check_plan(problem, plan, seed)
+
+
+def is_no_worse(name: str, problem: Problem, plan: Plan) -> bool:
+    """Than leaving all as it is."""
+    return plans.worth(problem, name, plan.targets) <= plans.worth(problem, name, {})
+
+
+def value_of(name: str, problem: Problem, targets: plans.Targets) -> Fraction:
+    return Fraction(plans.served(problem, targets)) if name == "cheapest" else plans.usefulness(problem, targets)
+
+
+@many(1_000)
+def test_project_selection_finds_what_branch_and_bound_finds(cases: int) -> None:
+    kind = Kind(modes=False, several=False, budget=False, profiles=1, expectations=6, alternatives=False)
+    selected = 0
+    for seed in range(cases):
+        problem = make_problem(210_000 + seed, kind)
+        for part in filter(is_selection, parts_of(problem)):
+            options = [each.options() or () for each in part.choices]
+            costs = [level.cost for each in part.choices for levels in each.levels for level in levels]
+            weighing = Weighing(part, utility, problem.strategy, costs)
+            best = exact.branch_and_bound(weighing, options)
+            assert best is not None
+            assert [each.target for each in select(weighing)] == [each.target for each in best], seed
+            selected += any(each.changes for each in best)
+    assert selected > cases / 8
