@@ -49,19 +49,24 @@ def make_world(
 
 def make_profile(dice: random.Random, publisher: str, type: str) -> Profile:
     """Ranges with costs that rise towards better; of every tenth, rate and confidence depend on each other."""
-    moded = {each.id: each for each in PROPERTIES if each.id in _MODED} if dice.random() < 0.1 else {}
+    return _made(dice, publisher, type, modes=dice.random() < 0.1)
+
+
+def _made(dice: random.Random, publisher: str, type: str, *, modes: bool) -> Profile:
+    moded = {each.id: each for each in PROPERTIES if each.id in _MODED} if modes else {}
     free = {each.id: _capability(dice, each) for each in PROPERTIES if each.id not in moded}
-    modes = tuple(
+    listed = tuple(
         Mode(name=f"m{number}", values={id: _value(dice, id) for id in moded}, cost=dice.uniform(0, 5))
         for number in range(3 if moded else 0)
     )
-    mode = modes[0].name if modes else ""
-    return Profile(publisher=publisher, type=type, capabilities=free, modes=modes, mode=mode, moded=moded)
+    mode = listed[0].name if listed else ""
+    return Profile(publisher=publisher, type=type, capabilities=free, modes=listed, mode=mode, moded=moded)
 
 
 def changed(dice: random.Random, profile: Profile) -> Profile:
     """The same publisher, at other values, within other ranges."""
-    return replace(make_profile(dice, profile.publisher, profile.type), version=profile.version + 1)
+    made = _made(dice, profile.publisher, profile.type, modes=bool(profile.modes))
+    return replace(made, version=profile.version + 1)
 
 
 def make_expectation(dice: random.Random, id: str, subscription: str, order: int) -> Expectation:
