@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from situ.quality.expectation import Expectation
@@ -107,16 +108,12 @@ def match(state: State, work: Work, known: Known, after: Profile | None, pool: s
     """A profile is matched as this from now on."""
     id, before = known.profile.id, known.effective
     if known.pool is not None and known.pool != pool:
-        del state.in_pool[known.pool][id]
-        if not state.in_pool[known.pool]:
-            del state.in_pool[known.pool]
-        _note_shapes(state, work, known.pool, before, None)
+        _put_in_pool(state, work, known.pool, id, before, None)
     if after is None or pool is None:
         changed = state.standing.drop_profile(id)
     else:
-        state.in_pool.setdefault(pool, {})[id] = after
         changed = state.standing.put_profile(after, pool)
-        _note_shapes(state, work, pool, before if known.pool == pool else None, after)
+        _put_in_pool(state, work, pool, id, before if known.pool == pool else None, after)
     for each in changed if id in work.violating else ():
         if state.standing.state(each) is not Standing.SATISFIED:
             state.expectations[each].violated = True
@@ -131,6 +128,32 @@ def match(state: State, work: Work, known: Known, after: Profile | None, pool: s
     work.pools |= {each for each in (known.pool, pool) if each is not None}
     known.effective, known.pool = after, pool
     work.advise.add(id)
+
+
+def _put_in_pool(state: State, work: Work, pool: str, id: str, before: Profile | None, after: Profile | None) -> None:
+    """Note of whom a pool consists; who cannot be satisfied by it may have another reason now."""
+    kinds = state.kinds.setdefault(pool, Counter())
+    known = set(kinds)
+    for profile, count in ((before, -1), (after, 1)):
+        if profile is not None:
+            kinds[profile.properties] += count
+            if not kinds[profile.properties]:
+                del kinds[profile.properties]
+    mine = state.in_pool.setdefault(pool, {})
+    if after is not None:
+        mine[id] = after
+    else:
+        del mine[id]
+    if not mine:
+        del state.in_pool[pool], state.kinds[pool]
+    if known != set(kinds):
+        reconsider_reasons(state, work, pool)
+    _note_shapes(state, work, pool, before, after)
+
+
+def reconsider_reasons(state: State, work: Work, pool: str) -> None:
+    """Those of a pool that are not satisfied may be so for another reason."""
+    work.tell |= {id for id in state.by_pool.get(pool, ()) if state.standing.state(id) is not Standing.SATISFIED}
 
 
 def _note_shapes(state: State, work: Work, pool: str, before: Profile | None, after: Profile | None) -> None:

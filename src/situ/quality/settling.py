@@ -10,7 +10,7 @@ from situ.quality.advising import advise, see_effect
 from situ.quality.deciding import decide
 from situ.quality.expectation import Expectation
 from situ.quality.matching import State as Standing
-from situ.quality.presence import match
+from situ.quality.presence import match, reconsider_reasons
 from situ.quality.shape import Shape
 from situ.quality.shaping_plan import Surroundings, shape_in_force, shape_of_none
 from situ.quality.state import State
@@ -37,7 +37,10 @@ def _match_profiles(state: State, work: Work) -> None:
     for id in sorted(work.profiles & state.profiles.keys()):
         known = state.profiles[id]
         after, pool = state.as_matched(known), state.pool_of(id)
-        (state.limited.add if known.course.holds_back else state.limited.discard)(id)
+        if known.course.holds_back != (id in state.limited):
+            state.limited ^= {id}
+            if pool is not None:
+                reconsider_reasons(state, work, pool)
         if after != known.effective or pool != known.pool:
             match(state, work, known, after, pool if after is not None else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -103,6 +104,8 @@ class State:
     """Pool → active expectations to which it is relevant."""
     in_pool: dict[str, dict[str, Profile]] = field(default_factory=dict)
     """Pool → the effective profiles in it, by their ids."""
+    kinds: dict[str, Counter[frozenset[str]]] = field(default_factory=dict)
+    """Pool → the sets of properties that its profiles have."""
     limited: set[str] = field(default_factory=set)
     """Profiles that could do more by what they declare than is expected of them."""
     declined: set[str] = field(default_factory=set)

@@ -85,8 +85,8 @@ def state_of(state: State, held: Held) -> StateChange:
 
 def _why(state: State, held: Held) -> Why:
     wanted = held.expectation.needs.keys()
-    profiles = [state.in_pool[pool] for pool in held.pools if pool in state.in_pool]
-    if not profiles:
+    kinds = [state.kinds[pool] for pool in held.pools if pool in state.kinds]
+    if not kinds:
         return "no-publisher"
     if held.violated:
         return "violated"
@@ -94,8 +94,7 @@ def _why(state: State, held: Held) -> Why:
         return "adapting"
     if held.expectation.id in state.declined or _is_held_back(state, held):
         return "declined"
-    # Most pools hold profiles of one kind, so the first has the answer more often than not.
-    return "out-of-reach" if any(wanted <= each.properties for one in profiles for each in one.values()) else "missing"
+    return "out-of-reach" if any(wanted <= each for some in kinds for each in some) else "missing"
 
 
 def _is_held_back(state: State, held: Held) -> bool:
