@@ -77,7 +77,7 @@ NOT_PUBLISHERS = define(
     "Leave it out: the middleware measures it.",
     name=str,
 )
-UNKNOWN_ACTION = define(
+UNKNOWN_ADAPTATION = define(
     "Q109",
     "unknown action",
     "There is no action `{name}`{direction}.",
@@ -163,7 +163,7 @@ BAD_ATTRIBUTE = define(
     what=str,
     remedy=str,
 )
-OPTION_UNFIT = define(
+NEED_OPTION_UNFIT = define(
     "Q118",
     "option that does not fit",
     "`{option}` means nothing for `{name}`.",

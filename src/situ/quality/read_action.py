@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import cast, get_args
 
-from situ.catalogue import ABOUT_NOTHING, UNKNOWN_ACTION, UNKNOWN_STRATEGY
+from situ.catalogue import ABOUT_NOTHING, UNKNOWN_ADAPTATION, UNKNOWN_STRATEGY
 from situ.documents import Fields, Node, Reader, Scalar, to_data
 from situ.errors import SituError, nearest
 from situ.quality.around import Around
@@ -66,7 +66,7 @@ def _check_action(read: Reader, about: Property, direction: Direction, name: Sca
     known = [each for each in BUILT_IN_ACTIONS if _fits(each, about, direction)]
     if name.text not in known:
         shown = f" that moves `{about.id}` {direction}"
-        problem = UNKNOWN_ACTION(
+        problem = UNKNOWN_ADAPTATION(
             name.location, name=name.text, direction=shown, nearest=nearest(name.text, known), known=tuple(known)
         )
         read.problems.add(problem)

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from situ.catalogue import BAD_ATTRIBUTE, BAD_NAME, OPTION_UNFIT, UNSUPPORTED_COMPOSITE
+from situ.catalogue import BAD_ATTRIBUTE, BAD_NAME, NEED_OPTION_UNFIT, UNSUPPORTED_COMPOSITE
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.quality.around import Around, numeric
 from situ.quality.expectation import Aggregate, Expectation
@@ -56,7 +56,7 @@ def read_parts(read: Reader, around: Around, fields: Fields, subscription: str) 
         found["otherwise_nothing"] = fields.choice("else", ELSE, ELSE[0]) == "nothing"
         if found["otherwise_nothing"] and fields.node("sources") is not None and not found["selected"]:
             place = cast(Scalar, fields.mapping.key("else")).location
-            read.problems.add(OPTION_UNFIT(place, option="else", name=id, fits="`sources: selected`"))
+            read.problems.add(NEED_OPTION_UNFIT(place, option="else", name=id, fits="`sources: selected`"))
     if (node := fields.node("from")) is not None:
         found["publishers"] = _publishers(read, id, node)
     if (node := fields.node("aggregate")) is not None:

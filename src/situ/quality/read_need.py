@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast, get_args
 
-from situ.catalogue import BAD_ATTRIBUTE, OPTION_UNFIT, OUTSIDE_DOMAIN, UNKNOWN_PROPERTY
+from situ.catalogue import BAD_ATTRIBUTE, NEED_OPTION_UNFIT, OUTSIDE_DOMAIN, UNKNOWN_PROPERTY
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.errors import nearest
 from situ.quality.around import Around, numeric
@@ -148,10 +148,10 @@ def _check_fit(read: Reader, about: Property, fields: Fields) -> None:
     for option, (shown, names) in _FITS.items():
         place = fields.mapping.key(option)
         if place is not None and about.name not in names:
-            read.problems.add(OPTION_UNFIT(place.location, option=option, name=about.id, fits=shown))
+            read.problems.add(NEED_OPTION_UNFIT(place.location, option=option, name=about.id, fits=shown))
     missing = fields.mapping.key("missing")
     if missing is not None and about.name in _EACH and not fields.boolean("each", default=False):
-        read.problems.add(OPTION_UNFIT(missing.location, option="missing", name=about.id, fits="`each: true`"))
+        read.problems.add(NEED_OPTION_UNFIT(missing.location, option="missing", name=about.id, fits="`each: true`"))
 
 
 def _per_key(values: Values, about: Property, fields: Fields, most: float) -> dict[str, float]:
