@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from situ.quality.cost import Points
 from situ.quality.expectation import Expectation, Need
@@ -19,18 +20,18 @@ _RANGES = {"rate": (1.0, 60.0), "confidence": (40.0, 99.0), "freshness": (1.0, 6
 _MODED = ("rate", "confidence")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """Who expects what of whom; the pool of a profile is its type."""
 
     profiles: list[tuple[Profile, str]]
     expectations: list[tuple[Expectation, frozenset[str]]]
 
-    @property
+    @cached_property
     def pools(self) -> dict[str, str]:
         return {profile.id: pool for profile, pool in self.profiles}
 
-    @property
+    @cached_property
     def relevant(self) -> dict[str, frozenset[str]]:
         return {each.subscription: pools for each, pools in self.expectations}
 
