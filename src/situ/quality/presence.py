@@ -87,6 +87,8 @@ def drop_profile(state: State, work: Work, id: str) -> None:
     """A profile is gone; who had a claim on it looks elsewhere."""
     known = state.profiles.pop(id)
     give_up_claims(state, work, known)
+    if id in state.limited and known.pool is not None:
+        reconsider_reasons(state, work, known.pool)
     match(state, work, known, None, None)
     state.gathered.forget(id)
     state.limited.discard(id)
