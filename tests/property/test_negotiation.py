@@ -40,7 +40,7 @@ from situ.quality.property import BUILT_IN
 from situ.quality.telling import state_of
 from tests.negotiating import Host, Killed, can, expects, need
 
-NORMAL, LONG = 150, 3_000
+NORMAL, LONG = 150, 2_000
 SUBSCRIPTIONS = ("desk/a", "desk/b", "hall/a")
 IDS = ("desk/1", "desk/2", "desk/3", "hall/1", "hall/2")
 PUBLISHERS = ("p", "q", "r")

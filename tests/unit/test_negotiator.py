@@ -12,6 +12,7 @@ from situ.quality.inputs import (
     Answered,
     Came,
     Gone,
+    Measured,
     Providing,
     Registering,
     Resuming,
@@ -22,6 +23,7 @@ from situ.quality.inputs import (
     Unsubscribed,
     Updating,
 )
+from situ.quality.panes import Pane
 from situ.quality.profile import Mode, Profile
 from situ.quality.property import Property
 from situ.quality.shape import Limit
@@ -396,3 +398,86 @@ def test_property_that_is_no_more() -> None:
     assert host.last("desk/M1").state == "revoked"
     assert host.state.expectations == {}
     assert not any(key.startswith("expectation") for key in host.kept)
+
+
+# ── measured ──
+
+
+def watch(host: Host, rate: int, minutes: float, publishers: tuple[str, ...] = ("reader",)) -> None:
+    """Minutes of events at a rate, in time and in event time alike."""
+    for _ in range(round(minutes * 6)):
+        start = host.state.mark or 0
+        events = round(rate / 6)
+        last = start + 9_999_999 if events else None
+        panes = tuple(Pane(publisher=each, type="badge", start=start, events=events, last=last) for each in publishers)
+        host.pass_time(10)
+        host.give(Measured(panes=panes, until=start + 10_000_000))
+
+
+def test_lying_publisher() -> None:
+    host = zone(provides("reader", rate=(2, 60, 60)))
+    expect(host, rate=(40, 60))
+    host.pass_time(3)
+    watch(host, 60, 3)
+    assert [each.state for each in host.of(StateChange)] == ["satisfied"]
+    watch(host, 30, 2.2)
+    told = host.last("desk/M1")
+    assert (told.state, told.why) == ("unsatisfied", "violated")
+    assert told.reasons[0].current == 30
+    usage = host.of(Usage)[-1]
+    assert usage.violated == ("rate",)
+    assert host.advices()[0] == ("raise", {"rate": 40}, ""), "what is affected is negotiated anew"
+    watch(host, 60, 8)
+    assert host.last("desk/M1").state == "satisfied"
+    assert host.of(Usage)[-1].violated == ()
+    assert host.state.profiles["reader/badge"].estimate.corrected == {}
+
+
+def test_trembling_publisher() -> None:
+    host = zone(provides("reader", rate=(2, 60, 60)))
+    expect(host, rate=(60, 60))
+    host.pass_time(70)
+    messages = host.messages
+    for place in range(100):
+        watch(host, 54 if place % 2 else 60, 1 / 6)
+    assert host.messages == messages
+
+
+def test_measured_effect_of_advice() -> None:
+    host = zone(provides("reader", rate=(2, 120, 30)))
+    watch(host, 30, 3)
+    expect(host, rate=(60, 60))
+    (advice,) = host.of(Advice)
+    host.give(Answered(client="reader", advice=advice.id, verdict="accepted"))
+    watch(host, 60, 2.5)
+    assert host.last("desk/M1").state == "satisfied", "it does not say so, but it does so"
+    assert host.state.profiles["reader/badge"].course.open is None
+
+
+def test_who_says_it_did_and_did_not() -> None:
+    host = zone(provides("reader", rate=(2, 120, 30)), adapts=True)
+    watch(host, 30, 3)
+    expect(host, rate=(60, 60))
+    host.pass_time(2)
+    assert host.last("desk/M1").state == "satisfied", "by its word"
+    watch(host, 30, 4)
+    assert host.last("desk/M1").why == "violated"
+    known = host.state.profiles["reader/badge"]
+    assert known.course.limits == {"rate": 30}, "that is the best to be had of it"
+    assert known.course.failures == 1
+    watch(host, 30, 30)
+    raised = [each for each in host.advices() if each[0] == "raise"]
+    assert len(raised) == 1, "nobody is asked again and again for what it does not do"
+
+
+def test_silent_publisher() -> None:
+    host = zone(provides("reader", rate=(2, 60, 60)), provides("spare", rate=(2, 60, 60)))
+    expect(host, rate=(40, 60))
+    expect(host, "hall/N", subscription=HALL, rate=(40, 60), publishers=2)
+    watch(host, 60, 3, ("reader", "spare"))
+    watch(host, 60, 0.5, ("spare",))
+    assert host.last("desk/M1").state == "satisfied", "another takes over"
+    told = host.last("hall/N")
+    assert (told.state, told.why) == ("unsatisfied", "violated")
+    watch(host, 0, 0.5, ("spare",))
+    assert host.last("desk/M1").why == "violated"

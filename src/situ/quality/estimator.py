@@ -101,7 +101,9 @@ class Estimate:
             self.judged, self.gap = end, window.gap
             self.measured = reading(window, wanted, _value(profile, "rate"))
             for id, value in self.measured.items():
-                moves += self._judge(profile, id, value, end)
+                # Of a silence only its length tells anything.
+                if not (self.silent and id == "rate"):
+                    moves += self._judge(profile, id, value, end)
         moves += self._listen(profile, until)
         return tuple(moves)
 

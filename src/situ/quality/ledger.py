@@ -31,9 +31,7 @@ class Ledger:
     claims: dict[str, Target] = field(default_factory=dict)
     """Expectation → what it needs; under the empty id what is done for nobody, because it is cheaper."""
     _best: dict[str, float] | None = field(default=None, compare=False, repr=False)
-    """Property → the best of baseline and claims, since they last changed."""
-    _wanted: set[str] | None = field(default=None, compare=False, repr=False)
-    """Properties that somebody claims, likewise."""
+    """Property → the best of all claims, since they last changed."""
 
     def __bool__(self) -> bool:
         return bool(self.baseline or self.mode or self.claims)
@@ -42,11 +40,11 @@ class Ledger:
         """An expectation needs this of a profile."""
         self.remember(profile, target)
         self.claims[expectation] = target
-        self._best = self._wanted = None
+        self._best = None
 
     def remember(self, profile: Profile, target: Target) -> None:
         """What a profile does before it is at a target is the baseline, unless it was at another before."""
-        self._best = self._wanted = None
+        self._best = None
         for id in target.values:
             self.baseline.setdefault(id, profile.capabilities[id].cv)
         if target.mode and not self.mode:
@@ -54,12 +52,12 @@ class Ledger:
 
     def release(self, expectation: str) -> bool:
         """Whether there was a claim to take back."""
-        self._best = self._wanted = None
+        self._best = None
         return self.claims.pop(expectation, None) is not None
 
     def rebase(self, before: Profile, after: Profile) -> None:
         """A publisher changed values by itself: what it does now is what it would do without advice."""
-        self._best = self._wanted = None
+        self._best = None
         for id in list(self.baseline):
             if id not in after.capabilities:
                 del self.baseline[id]
@@ -72,25 +70,27 @@ class Ledger:
 
     def target(self, profile: Profile, meets: Meets) -> Target:
         """What a profile is to do, in all that was ever claimed; nothing, where it has no such property any more."""
-        if self._best is None:
-            self._best = {id: self._best_of(id, profile) for id in self.baseline if id in profile.capabilities}
-        return Target(values=MappingProxyType(self._best), mode=self._mode(profile, meets))
+        claimed = self._claimed(profile)
+        values = {
+            id: profile.capabilities[id].about.better(claimed.get(id, value), value)
+            for id, value in self.baseline.items()
+            if id in profile.capabilities
+        }
+        return Target(values=MappingProxyType(values), mode=self._mode(profile, meets))
 
     def claimed(self, profile: Profile, meets: Meets) -> Target:
-        """The part of the target that is there for somebody: nobody asks for a baseline."""
-        target = self.target(profile, meets)
-        if self._wanted is None:
-            self._wanted = {id for each in self.claims.values() for id in each.values}
-        values = {id: value for id, value in target.values.items() if id in self._wanted}
-        mode = target.mode if any(each.mode for each in self.claims.values()) else ""
-        return Target(values=MappingProxyType(values), mode=mode)
+        """What somebody needs of it: the baseline is nothing that anybody asks for."""
+        mode = self._mode(profile, meets) if any(each.mode for each in self.claims.values()) else ""
+        return Target(values=MappingProxyType(self._claimed(profile)), mode=mode)
 
-    def _best_of(self, id: str, profile: Profile) -> float:
-        about, value = profile.capabilities[id].about, self.baseline[id]
-        for each in self.claims.values():
-            if id in each.values:
-                value = about.better(value, each.values[id])
-        return value
+    def _claimed(self, profile: Profile) -> dict[str, float]:
+        if self._best is None:
+            self._best = {}
+            for each in self.claims.values():
+                for id, value in each.values.items():
+                    if id in profile.capabilities:
+                        self._best[id] = profile.capabilities[id].about.better(self._best.get(id, value), value)
+        return self._best
 
     def _mode(self, profile: Profile, meets: Meets) -> str:
         if not self.mode:
@@ -117,7 +117,7 @@ class Ledger:
         for id in back:
             if not any(id in each.values for each in self.claims.values()):
                 del self.baseline[id]
-                self._best = self._wanted = None
+                self._best = None
         if self.mode == profile.mode and not any(each.mode for each in self.claims.values()):
             self.mode = ""
 
