@@ -364,7 +364,7 @@ def test_a_difference_tells_expectations_profiles_and_the_rest_one_by_one(tmp_pa
     ]
     (change,) = difference(after, later)
     assert str(change) == "expectation M2 changed"
-    assert [(each.part, each.before, each.after) for each in change.details] == [("utility", "6.0", "7.0")]
+    assert [(each.part, each.before, each.after) for each in change.details] == [("utility", "6", "7")]
 
 
 def test_the_example_of_the_page_about_quality_is_what_the_page_says(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 Equal declarations give equal values. Reading back checks the form only: what was written was checked before. What
 people and clients write is read by :mod:`situ.quality.load_quality`, which has the same words and more ways to say
 them. Numbers are in the unit of their property; only properties of attributes say which that is. Values at an end of
-the domain without a number are left out, or written as text. Numbers are doubles, so that what is equal is written
-alike, from which the digest of a deployment is made.
+the domain without a number are left out, or written as text. Numbers that are equal are written alike: the
+digest of a deployment is made from it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from situ.quality.shape_form import shape_from_json as shape_from_json
 
 Json = dict[str, Any]
 _OF = " of "
+_LARGEST_WHOLE = 2**53
 
 
 # ── all of it ──
@@ -73,7 +74,7 @@ def property_as_json(about: Property) -> Json:
     found |= {"improve": "maximise" if about.maximise else "minimise", "determined_by": about.determined_by}
     found |= {"hop": about.hop, "exceed": about.exceed}
     for key, value in (("scale", about.scale), ("quantum", about.quantum)):
-        found |= {key: float(value)} if value is not None else {}
+        found |= {key: _number(value)} if value is not None else {}
     return found
 
 
@@ -109,7 +110,7 @@ def property_of(id: str, properties: Mapping[str, Property] = BUILT_IN, unit: st
 def expectation_as_json(expectation: Expectation) -> Json:
     found: Json = {"id": expectation.id, "subscription": expectation.subscription}
     found["need"] = {id: need_as_json(expectation.needs[id]) for id in sorted(expectation.needs)}
-    found["utility"] = float(expectation.utility)
+    found["utility"] = _number(expectation.utility)
     found |= {"version": expectation.version} if expectation.version != 1 else {}
     found |= {"order": expectation.order} if expectation.order else {}
     found |= {"suspended": True} if expectation.suspended else {}
@@ -153,7 +154,7 @@ def need_as_json(need: Need) -> Json:
     found |= {"across": True} if need.across else {}
     found |= {"keep": need.keep} if need.keep != "first" else {}
     found |= {"max_silence": duration_as_json(need.max_silence)} if need.max_silence is not None else {}
-    found |= {"per_key": {key: float(need.per_key[key]) for key in sorted(need.per_key)}} if need.per_key else {}
+    found |= {"per_key": {key: _number(need.per_key[key]) for key in sorted(need.per_key)}} if need.per_key else {}
     return found
 
 
@@ -233,11 +234,11 @@ def cost_as_json(cost: Cost, about: Property | None = None) -> Any:
     """``about`` has the names of the levels of a table."""
     match cost:
         case Constant(cost=number):
-            return float(number)
+            return _number(number)
         case Points(points=points):
-            return {"points": [[float(place), float(cost)] for place, cost in points]}
+            return {"points": [[_number(place), _number(each)] for place, each in points]}
         case Table(costs=costs) if about is not None:
-            return {about.levels[int(level)]: float(each) for level, each in costs}
+            return {about.levels[int(level)]: _number(each) for level, each in costs}
         case Formula():
             return cost.text
     raise ValueError(f"{cost!r} has no form")
@@ -257,7 +258,7 @@ def cost_from_json(value: Any, about: Property | None = None) -> Cost:
 
 def _mode(profile: Profile, mode: Mode) -> Json:
     values = {id: _value(about, mode.values[id]) for id, about in sorted(profile.moded.items())}
-    return {"name": mode.name, "values": values, "cost": float(mode.cost)}
+    return {"name": mode.name, "values": values, "cost": _number(mode.cost)}
 
 
 def _to_mode(value: Any, moded: Mapping[str, Property]) -> Mode:
@@ -290,8 +291,8 @@ def action_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) 
 
 def _strategy(strategy: Strategy) -> Json | str:
     found: Json = dict(sorted(strategy.options.items()))
-    found |= {"lambda": float(strategy.weight)} if strategy.weight != 1.0 else {}
-    found |= {"budget": float(strategy.budget)} if strategy.budget is not None else {}
+    found |= {"lambda": _number(strategy.weight)} if strategy.weight != 1.0 else {}
+    found |= {"budget": _number(strategy.budget)} if strategy.budget is not None else {}
     found |= {} if strategy.protect else {"protect": False}
     return {"name": strategy.name, **found} if found else strategy.name
 
@@ -319,7 +320,9 @@ def _bounds(about: Property, lb: float, ub: float) -> Json:
 
 
 def _value(about: Property, value: float) -> float | str:
-    return about.written(float(value)) if math.isfinite(value) else repr(float(value))
+    if not math.isfinite(value):
+        return repr(float(value))
+    return about.written(value) if about.levels else _number(value)
 
 
 def _to_value(about: Property, value: Any, missing: float) -> float:
@@ -329,7 +332,12 @@ def _to_value(about: Property, value: Any, missing: float) -> float:
 
 
 def _end(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return _number(value) if math.isfinite(value) else None
+
+
+def _number(value: float) -> float:
+    """As people write it: whole numbers without a point."""
+    return int(value) if value == int(value) and abs(value) < _LARGEST_WHOLE else float(value)
 
 
 def _perhaps(value: Any) -> float | None:

@@ -158,6 +158,8 @@ class Object:
             return {key: value[key] for key in PUSH_KEYS if key in value}
         if self.kind == "context":
             return as_file(self.name, value)
+        if self.kind == "quality":
+            return quality_as_json(quality_from_json(value))
         return value
 
 
