@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from situ.quality import standing as standing_module
 from situ.quality.expectation import Expectation
 from situ.quality.matching import Match, State, match
 from situ.quality.profile import Profile
@@ -83,11 +84,12 @@ def assert_stands(world: World, standing: Standing, matched: dict[str, Match]) -
 
 
 @pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
-def test_kept_states_are_those_of_matching_against_all_profiles(cases: int) -> None:
+def test_kept_states_are_those_of_matching_against_all_profiles(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: Counter[State] = Counter()
     seed = 0
     while seen.total() < cases:
         dice = random.Random(seed)
+        monkeypatch.setattr(standing_module, "_FEW", dice.choice((0, 16)))
         world, standing = World(), Standing()
         before = world.matched()
         for _ in range(25):

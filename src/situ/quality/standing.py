@@ -150,7 +150,8 @@ class Standing:
         before: dict[int, int] = {}
         touched = self._take_in(profiles)
         decided, new = self._enter(expectations, before)
-        chosen = np.unique(np.concatenate([decided, *(self._pools[name].floors.numbers for name in touched)]))
+        asking = [self._pools[name].floors.numbers for name in touched if name in self._pools]
+        chosen = np.unique(np.concatenate([decided, *asking]))
         self._note(before, chosen)
         self._match(chosen)
         for name in touched:
@@ -269,7 +270,8 @@ class Standing:
 
     def _tidy(self, name: str) -> None:
         """Nothing is kept of a pool in which nothing is left."""
-        if not self._pools[name].profiles and not len(self._pools[name].floors):
+        pool = self._pools.get(name)
+        if pool is not None and not pool.profiles and not len(pool.floors):
             del self._pools[name]
 
     # ── matching ──────────────────────────────────────────────────────────────────────────────────
