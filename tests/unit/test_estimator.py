@@ -41,7 +41,9 @@ class Watched:
     def run(self, minutes: float, rate: float, **more: object) -> list[Move]:
         found: list[Move] = []
         for _ in range(round(minutes * 6)):
-            self.gathered.add(panes([rate], self.time, self.profile.publisher, **more))
+            new = panes([rate], self.time, self.profile.publisher, **more)
+            self.gathered.add(new)
+            self.estimate.hear(new)
             self.time += LENGTH
             moves = self.estimate.observe(self.profile, self.gathered, self.time)
             self.moves += [(self.time - T0, each) for each in moves]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from situ.errors import Problem
 from situ.quality.declared import Quality
 from situ.quality.expectation import Need
@@ -481,3 +483,46 @@ def test_silent_publisher() -> None:
     assert (told.state, told.why) == ("unsatisfied", "violated")
     watch(host, 0, 0.5, ("spare",))
     assert host.last("desk/M1").why == "violated"
+
+
+@pytest.mark.parametrize("many", [1_000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_many_changed_at_once(many: int) -> None:
+    """Each is told once of what has become of it, however often it changes within a second."""
+    subscriptions = tuple(f"s{number % 100}/events" for number in range(many))
+
+    def declared(floor: float) -> Quality:
+        wanted = {f"e{place}": expects(f"e{place}", each, rate=(floor, 60)) for place, each in enumerate(subscriptions)}
+        return Quality(expectations=wanted, profiles={"reader/badge": provides("reader", rate=(2, 60, 20))})
+
+    host = Host(quality=declared(10), relevance=all_relevant(("reader",), subscriptions)).start()
+    assert host.messages == many
+    host.pass_time(5)
+    for floor in (30, 5, 30, 5, 40):
+        before = host.messages
+        host.deploy(declared(floor))
+        assert host.messages - before <= many + 1
+    total = host.messages
+    host.pass_time(5)
+    assert host.messages - total <= many + 4
+    assert {host.last(f"e{place}").version for place in range(many)} == {6}
+    assert {host.last(f"e{place}").why for place in range(many)} == {"adapting"}
+    assert len([each for each in host.of(Advice) if each.profile == "reader/badge"]) <= 4
+
+
+def test_subscription_that_comes_and_goes() -> None:
+    quality = Quality(expectations={"M1": expects("M1", rate=(5, 10))})
+    host = Host(quality=quality, relevance=all_relevant(("reader",), ())).start()
+    assert host.heard == []
+    host.deploy(relevance=all_relevant(("reader",), (DESK,)))
+    assert host.last("M1").why == "no-publisher"
+    host.call(Providing, client="reader", profile=provides("reader", rate=(2, 60, 7)))
+    host.pass_time(1)
+    assert host.last("M1").state == "satisfied"
+    expect(host, rate=(5, 10))
+    host.deploy(relevance=all_relevant(("reader",), ()))
+    assert host.state.expectations.keys() == {"M1"}, "what its client registered is revoked"
+    assert host.state.in_force == {}
+    host.deploy(relevance=all_relevant((), (DESK,)))
+    assert host.state.profiles == {}, "a profile goes with its advertisement"
+    host.pass_time(1)
+    assert host.last("M1").why == "no-publisher"

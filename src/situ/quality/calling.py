@@ -221,6 +221,8 @@ def change_profile(state: State, work: Work, known: Known, new: Profile) -> None
     done = _followed(before, new, known.course.asked)
     known.ledger.remember(before, done)
     followed = moved(before, done)
+    # Whoever does what it was advised to, if late, need not be waited for.
+    known.course.thaw()
     if replace(followed, version=new.version) != new:
         known.course.forget()
         known.ledger.rebase(followed, new)

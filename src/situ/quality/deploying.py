@@ -24,31 +24,32 @@ from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
 
 
-def deploy(state: State, work: Work, given: Deployed) -> None:
-    """Take over what is declared now."""
+def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) -> None:
+    """Take over what is declared now; ``first``: all of it has to be compared with what was kept."""
     former = state.quality
+    another = first or given.quality is not former
     state.deployed, state.actions = given, Actions(given.quality.actions)
     if given.quality.properties != former.properties:
         _read_again(state, work)
-    _declare_expectations(state, work, given.quality)
-    _declare_profiles(state, work, given.quality)
+    if another:
+        _declare_expectations(state, work, given.quality)
+        _declare_profiles(state, work, given.quality)
     _drop_what_left(state, work)
-    moved = [held for held in state.expectations.values() if _is_elsewhere(state, held)]
-    for held in moved:
-        if not held.active:
-            release(state, work, held.expectation.id)
-    put_expectations(state, work, moved)
-    for known in state.profiles.values():
+    wait(state, work, list(state.expectations.values()))
+    for id, known in state.profiles.items():
         known.away = known.declared and known.profile.publisher in state.gone
-    work.profiles |= state.profiles.keys()
+        if another or known.pool != state.pool_of(id):
+            work.profiles.add(id)
     if given.quality.strategies != former.strategies:
         work.pools |= state.in_pool.keys()
 
 
 def _is_elsewhere(state: State, held: Held) -> bool:
     """Whether an expectation is to be matched against others than it is; notes whether anybody is there for it."""
+    before = held.active
     held.away = held.declared and is_away(state, held.expectation)
-    return held.pools != (state.pools_of(held.expectation) if held.active else frozenset())
+    pools = state.pools_of(held.expectation) if held.active else frozenset()
+    return held.active != before or held.pools != pools
 
 
 def _read_again(state: State, work: Work) -> None:
@@ -201,8 +202,9 @@ def _turn(state: State, work: Work, client: str) -> None:
     wait(state, work, mine)
 
 
-def wait(state: State, work: Work, declared: list[Held]) -> None:
-    changed = [held for held in declared if _is_elsewhere(state, held)]
+def wait(state: State, work: Work, some: list[Held]) -> None:
+    """Match those elsewhere that are to be; what is not there for the time being wants nothing and hears nothing."""
+    changed = [held for held in some if _is_elsewhere(state, held)]
     for held in changed:
         if not held.active:
             release(state, work, held.expectation.id)

@@ -9,14 +9,14 @@ them, the declaration rules again. Declared, measured and effective values are a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from situ.quality.effective import Correction
 from situ.quality.gathered import LONGEST, MINUTE, WINDOW, Gathered, reading
 from situ.quality.matching import capability_of
-from situ.quality.panes import LENGTH, pane_of
+from situ.quality.panes import LENGTH, Pane, pane_of
 from situ.quality.profile import Profile
 from situ.quality.property import BUILT_IN, Property
 
@@ -86,39 +86,37 @@ class Estimate:
             self.since = None if mark is None else _next_pane(mark)
             self.silent = False
 
+    def hear(self, panes: Iterable[Pane]) -> None:
+        """Events arrived."""
+        for pane in sorted(panes, key=lambda each: each.start):
+            if pane.last is None:
+                continue
+            if self.silent and (self.last is None or pane.last > self.last):
+                # The silence is over: what comes now is measured without it.
+                self.since, self.silent = None, False
+            if self.since is None:
+                # Of the first pane nobody knows how much of it was measured.
+                self.since = pane.start + LENGTH
+            self.last = pane.last if self.last is None else max(self.last, pane.last)
+
     def observe(self, profile: Profile, gathered: Gathered, until: int) -> tuple[Move, ...]:
         """Look at all windows that end up to ``until`` and were not looked at; tell what moved, in order."""
-        self._begin(gathered.panes.get(profile.id, {}), until)
-        assert self.since is not None
+        if self.since is None:
+            self.since = _next_pane(until)
         moves: list[Move] = []
-        wanted = sorted(profile.properties | ADDED.keys())
-        first = pane_of(until - LONGEST) if self.judged is None else max(self.judged + LENGTH, until - LONGEST)
-        first = max(pane_of(first), self.since + WINDOW)
-        for end in range(first, pane_of(until) + 1, LENGTH):
+        earliest = until - LONGEST if self.judged is None else max(self.judged + LENGTH, until - LONGEST)
+        for end in range(max(pane_of(earliest), self.since + WINDOW), pane_of(until) + 1, LENGTH):
             window = gathered.window(profile.id, self.since, end)
             if window is None:
                 continue
             self.judged, self.gap = end, window.gap
-            self.measured = reading(window, wanted, _value(profile, "rate"))
+            self.measured = reading(window, sorted(profile.properties | ADDED.keys()), _value(profile, "rate"))
             for id, value in self.measured.items():
                 # Of a silence only its length tells anything.
                 if not (self.silent and id == "rate"):
                     moves += self._judge(profile, id, value, end)
         moves += self._listen(profile, until)
         return tuple(moves)
-
-    def _begin(self, panes: Mapping[int, Any], until: int) -> None:
-        times = [each.last for each in panes.values() if each.last is not None]
-        latest = max(times, default=None)
-        if self.silent and latest is not None and (self.last is None or latest > self.last):
-            # The silence is over: what comes now is measured without it.
-            self.since = _next_pane(min(each for each in times if self.last is None or each > self.last))
-            self.silent = False
-        if latest is not None:
-            self.last = latest if self.last is None else max(self.last, latest)
-        if self.since is None:
-            # Of the first pane nobody knows how much of it was measured.
-            self.since = min(panes) + LENGTH if panes else _next_pane(until)
 
     def _judge(self, profile: Profile, id: str, value: float, end: int) -> list[Move]:
         about = _about(profile, id)

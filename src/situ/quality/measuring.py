@@ -5,6 +5,7 @@ from __future__ import annotations
 from situ.quality.estimator import Move
 from situ.quality.gathered import LONGEST, WINDOW
 from situ.quality.inputs import Measured
+from situ.quality.panes import Pane
 from situ.quality.shape import Shape
 from situ.quality.state import Known, State
 from situ.quality.work import Work
@@ -14,8 +15,12 @@ def measured(state: State, work: Work, given: Measured) -> None:
     state.gathered.add(given.panes)
     latest = (each.last for each in given.panes if each.last is not None)
     state.mark = max(given.until, *latest, state.mark if state.mark is not None else given.until)
+    heard: dict[str, list[Pane]] = {}
+    for pane in given.panes:
+        heard.setdefault(pane.profile, []).append(pane)
     for id, known in state.profiles.items():
         if known.effective is not None:
+            known.estimate.hear(heard.get(id, ()))
             moves = known.estimate.observe(known.profile, state.gathered, given.until)
             _confirm(work, known)
             if moves:

@@ -119,7 +119,7 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
     for id, held in lost:
         disown(state, work, id, held)
     work.shaped |= state.shapes
-    deploy(state, work, deployed)
+    deploy(state, work, deployed, first=True)
     put_expectations(state, work, list(state.expectations.values()))
     work.profiles |= state.profiles.keys()
     work.advise |= state.profiles.keys()

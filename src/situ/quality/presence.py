@@ -160,7 +160,7 @@ def reconsider_reasons(state: State, work: Work, pool: str) -> None:
 
 def _note_shapes(state: State, work: Work, pool: str, before: Profile | None, after: Profile | None) -> None:
     """Find those whose events are shaped according to what this profile does."""
-    for id in state.by_pool.get(pool, ()):
+    for id in state.by_pool.get(pool, ()) if state.in_force else ():
         expectation = state.expectations[id].expectation
         if state.in_force.get(expectation.subscription) == id and _matters(expectation, before, after):
             work.subscriptions.add(expectation.subscription)
