@@ -75,10 +75,12 @@ class Forest:
             self.give(ends[1], Came(neighbour=ends[0], message=self.way[ends].popleft()))
             most = most - 1 if most is not None else None
 
-    def link(self, one: str, other: str, figures: tuple[Mapping[str, float], Mapping[str, float]]) -> None:
-        """Make or change a link; messages of a former one may still be on their way."""
+    def link(
+        self, one: str, other: str, figures: tuple[Mapping[str, float], Mapping[str, float]], *, anew: bool = False
+    ) -> None:
+        """Make a link, or change its figures, or make it anew; messages of a former one may still be on their way."""
         ends = [(one, other), (other, one)]
-        if ends[0] not in self.figures:
+        if ends[0] not in self.figures or anew:
             self.epochs[frozenset((one, other))] += 1
         for (here, there), figure in self.dice.sample(list(zip(ends, figures, strict=True)), 2):
             self.figures[here, there] = figure

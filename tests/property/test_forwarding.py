@@ -56,17 +56,21 @@ def make_change(
     """Something happens somewhere; nothing is delivered yet, or a little. How many changes it was."""
     home = dice.choice(sorted(forest.routers))
     publisher = f"{home}p{dice.randrange(3)}"
-    what = dice.choice("profile profile profile withdraw figures tear".split())
-    if what in ("figures", "tear") and not tree:
+    what = dice.choice("profile profile profile withdraw figures anew flap tear".split())
+    if what in ("figures", "anew", "flap", "tear") and not tree:
         what = "profile"
     if what == "profile":
         profile = make_profile(dice, publisher, properties=properties, version=dice.randrange(99))
         forest.give(home, Provided(profile=profile, pool=dice.choice(POOLS)))
     elif what == "withdraw":
         forest.give(home, Withdrawn(profile=f"{publisher}/t"))
-    elif what == "figures":
+    elif what in ("figures", "anew", "flap"):
         one, other = dice.choice(tree)
-        forest.link(one, other, (make_figures(dice, properties), make_figures(dice, properties)))
+        if what == "flap":
+            forest.unlink(one, other)
+        figures = make_figures(dice, properties), make_figures(dice, properties)
+        forest.link(one, other, figures, anew=what == "anew")
+        return 1 if what == "figures" else 4
     else:
         place = dice.randrange(len(tree))
         one, other = tree[place]

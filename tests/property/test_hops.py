@@ -16,6 +16,7 @@ from situ.quality.formula import read_formula
 from situ.quality.hops import back, composed, forth, rounded, undo
 from situ.quality.matching import State, check
 from situ.quality.offers import extra_cost, least_extra_cost
+from situ.quality.problem import Target
 from situ.quality.profile import Capability, Profile
 from situ.quality.property import Property
 from tests.offered import PROPERTIES, make_capability, make_expectation, make_profile
@@ -142,7 +143,10 @@ def test_formulas_are_moved_along() -> None:
     needs = {"share": Need(about=SHARE, lb=0.25, ub=1), "delay": Need(about=DELAY, lb=0, ub=5)}
     asking = Expectation(id="x", subscription="x/s", needs=needs)
     assert least_extra_cost(asking, moved) == pytest.approx(8 * (0.5 - 0.2) + 2 * (9 - 2))
-    assert undo(both, {"share": 0.5, "delay": 3.0}, {"share": 0.25, "delay": 5}) == {"share": 0.5, "delay": 2}
+    wanted = Target(values={"share": 0.25, "delay": 5})
+    assert undo(both, {"share": 0.5, "delay": 3.0}, wanted) == Target(values={"share": 0.5, "delay": 2})
+    assert undo(both, {"share": 0.5}, Target(values={"delay": 0.5})) is None
+    assert undo(both, {}, Target(mode="fast")) is None
 
 
 def test_a_cost_that_falls_beyond_what_gets_through_is_the_one_that_is_paid() -> None:

@@ -18,7 +18,7 @@ from situ.quality.skyline import Skyline
 from situ.quality.standing import Standing
 from tests.offered import PROPERTIES, make_expectation, make_profile
 
-NORMAL, LONG = 2_000, 20_000
+NORMAL, LONG = 5_000, 20_000
 """Cases: expectations whose state is compared after a change."""
 
 

@@ -11,7 +11,7 @@ higher *epoch*, and what is older is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -244,13 +244,11 @@ def _masked(router: Router, profile: Profile) -> Profile:
 def _take_advice(router: Router, neighbour: str, message: Wanted) -> Effects:
     id = router.hidden.get(message.publisher, "")
     known = router.known().get(id)
-    values: Mapping[str, float] | None = None
-    if known is not None:
-        values = undo(known[0], router.links[neighbour].figures, message.target.values)
-    if values is None:
+    target = undo(known[0], router.links[neighbour].figures, message.target) if known is not None else None
+    if target is None:
         yield Impossible(neighbour=neighbour, publisher=message.publisher, type=message.type)
         return
-    yield from _pass_on(router, id, replace(message.target, values=values))
+    yield from _pass_on(router, id, target)
 
 
 def _pass_on(router: Router, id: str, target: Target) -> Effects:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from situ.quality.cost import Constant, Cost, Points, Table
+from situ.quality.problem import Target
 from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import Property
 
@@ -71,19 +72,24 @@ def composed(profile: Profile, figures: Figures) -> Profile:
     )
 
 
-def undo(profile: Profile, figures: Figures, values: Mapping[str, float]) -> dict[str, float] | None:
-    """Values that are wanted behind a link as they have to be before it; None, if one of them cannot be had."""
+def undo(profile: Profile, figures: Figures, target: Target) -> Target | None:
+    """What is wanted behind a link as it has to be before it; None, if some of it cannot be had."""
+    if target.mode and target.mode not in {each.name for each in profile.modes}:
+        return None
     found: dict[str, float] = {}
-    for id, wanted in values.items():
-        capability = profile.capabilities.get(id)
-        if capability is None:
-            return None
-        figure = rounded(capability.about, figures[id]) if id in figures else None
-        value = wanted if figure is None else back(capability, figure, wanted)
+    for id, wanted in target.values.items():
+        value = _before(profile.capabilities[id], figures, wanted) if id in profile.capabilities else None
         if value is None:
             return None
         found[id] = value
-    return found
+    return replace(target, values=found)
+
+
+def _before(capability: Capability, figures: Figures, wanted: float) -> float | None:
+    about = capability.about
+    if about.id in figures:
+        return back(capability, rounded(about, figures[about.id]), wanted)
+    return wanted if about.at_least(capability.best, wanted) else None
 
 
 def _properties(profile: Profile) -> Iterator[tuple[str, Property]]:
