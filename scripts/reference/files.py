@@ -265,7 +265,15 @@ def _keys(schema: Mapping[str, Any], above: str, *, alone: bool = True) -> Itera
         form = form if isinstance(form, dict) else {}
         default = "*required*" if name in required else _default(form)
         yield [code(way), _form(form), default, _meaning(form, way)]
-        yield from _below(form, way)
+        if not _repeats(form, schema):
+            yield from _below(form, way)
+
+
+def _repeats(form: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether it is a list of what stands beside it: alternatives to the one thing that could be there instead."""
+    items = form.get("items")
+    inner = items.get("properties", {}) if isinstance(items, dict) else {}
+    return bool(inner) and all(schema["properties"].get(key) == each for key, each in inner.items())
 
 
 def _below(form: Mapping[str, Any], way: str) -> Iterator[list[str]]:

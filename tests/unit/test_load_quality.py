@@ -284,6 +284,27 @@ class TestProblems:
         assert (problem.code.code, str(problem.location)) == (code, f"quality/a.yaml:1:{marked.index('§') + 1}")
         assert problem.hint or code == "P105"
 
+    @pytest.mark.parametrize("number", ["1" + "0" * 350, "-1" + "0" * 350, "1e999 Hz", "9" * 399])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            need("rate: {lb: NUMBER}"),
+            expectation("id: E, utility: NUMBER"),
+            profile("capabilities: {rate: {cv: 1, ub: 2, cost: NUMBER}}"),
+            profile("capabilities: {rate: {ub: 1, cv: 1, cost: {points: [[0, NUMBER], [1, 1]]}}}"),
+            profile("capabilities: {trust: {ub: low, cv: low, cost: {none: 0, low: NUMBER}}}"),
+            profile("mode: a, modes: [{name: a, values: {rate: 1}, cost: NUMBER}]"),
+            "properties: {a: {range: [0, NUMBER]}}\n",
+            "properties: {a: {range: [0, 1], scale: NUMBER}}\n",
+            "strategy: {default: {name: utility, budget: NUMBER}}\n",
+        ],
+    )
+    def test_numbers_that_no_double_holds_are_refused(self, tmp_path: Path, text: str, number: str) -> None:
+        marked = text.replace("NUMBER", f"§{number}")
+        (problem,) = wrong(tmp_path, marked.replace("§", ""))
+        assert problem.location is not None
+        assert problem.location.column == marked.index("§") + 1
+
     def test_who_names_a_property_that_is_wrong_is_told_nothing_more(self, tmp_path: Path) -> None:
         text = (
             "properties: {noise: {levels: [x]}}\n" + need("noise: {lb: x}") + profile("capabilities: {noise: {cv: x}}")

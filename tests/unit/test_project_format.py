@@ -306,3 +306,15 @@ def test_policies_are_brought_into_their_form(tmp_path: Path) -> None:
         "concepts\n  person A (status = 'guest')  # who\nconditions\n  A is awake A\nactions\n  log 'a'\n"
     )
     assert (tmp_path / "policies" / "b.dpl").read_text() == broken
+
+
+def test_costs_of_quality_have_one_spelling() -> None:
+    text = (
+        "profiles:\n"
+        "  - {publisher: p, type: T, capabilities: {rate: {cv: 1, ub: 2, cost: 0.1*x}}}\n"
+        "actions: [{property: rate, direction: down, action: thin, cost: 'case when x>1 then 1 else 0 end'}]\n"
+    )
+    tidy = text.replace("0.1*x", "0.1 * x").replace(
+        "case when x>1 then 1 else 0 end", "CASE WHEN x > 1 THEN 1 ELSE 0 END"
+    )
+    assert formatted(text, "quality/a.yaml") == tidy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from situ.deployment import Deployment, canonical
 from situ.documents import to_data
 from situ.quality.json_form import quality_from_json
 from situ.quality.shape import Limit, Shape, Thin
-from situ.registry.objects import bodies_of, content_of, deployment_of, digest_of, revised
+from situ.registry.objects import Object, bodies_of, content_of, deployment_of, digest_of, revised
 from situ.registry.written import as_yaml, client_document, declared_in
 from situ.types.table import Types
 from tests.property.test_types import tables
@@ -110,5 +111,7 @@ def test_quality_and_shapes_are_objects_and_change_by_themselves() -> None:
     assert digest_of(content_of(bodies)) == made.digest == Deployment.from_json(made.as_json()).digest
     again = revised(PLANT, bodies, (key("quality", "quality"), key("shape", "control/high")), 3)
     assert (again.quality, dict(again.shapes), again.digest) == (made.quality, made.shapes, made.digest)
+    written = Object(key=key("quality", "quality"), version=1, body=bodies[key("quality", "quality")], origin="folder")
+    assert yaml.safe_load(as_yaml(written, made)) == {"version": 1, **body}
     gone = revised(again, bodies_of(PLANT), bodies.keys() - bodies_of(PLANT).keys(), 4)
     assert gone.digest == PLANT.digest

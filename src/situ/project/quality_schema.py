@@ -115,7 +115,7 @@ def _expectations() -> dict[str, Any]:
     alternatives = {
         "type": "array",
         "items": object_form(own, ("id",)),
-        "description": "alternatives: the satisfied one that is worth most is in force",
+        "description": "several of one subscription, keys as below; the satisfied one that is worth most is in force",
     }
     one_or_several = {"oneOf": [{"required": ["id"]}, {"required": ["any_of"]}]}
     form = object_form({"subscription": subscription, "any_of": alternatives, **own}, ("subscription",))

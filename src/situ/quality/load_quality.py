@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from situ.catalogue import ABOUT_NOTHING, DECLARED_TWICE, EMPTY_NEED, NOBODY_COVERS, NOT_THERE_YET
+from situ.catalogue import ABOUT_NOTHING, BAD_NAME, DECLARED_TWICE, EMPTY_NEED, NOBODY_COVERS, NOT_THERE_YET
 from situ.documents import Document, Fields, Node, Reader, Scalar
 from situ.errors import Location, Problems, nearest
 from situ.quality.around import Around
@@ -119,7 +119,11 @@ class _Loading:
     def _expectation(self, fields: Fields, subscription: str) -> None:
         found = read_expectation(self.read, self.around, fields, subscription)
         id = fields.node("id")
-        if isinstance(id, Scalar) and self._is_new("The expectation", id) and found is not None:
+        if isinstance(id, Scalar) and "/" in id.text:
+            reason = "names with `/` are those that clients give"
+            problem = BAD_NAME(id.location, name=id.text, what="an expectation", reason=reason, remedy="Leave it out.")
+            self.read.problems.add(problem)
+        elif isinstance(id, Scalar) and self._is_new("The expectation", id) and found is not None:
             self.expectations[found.id] = found
 
     def _check_subscription(self, subscription: Scalar) -> None:

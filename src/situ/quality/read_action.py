@@ -15,7 +15,7 @@ from situ.quality.formula import read_formula
 from situ.quality.property import Property
 from situ.quality.read_cost import read_cost
 from situ.quality.read_need import IMPRECISION, Named
-from situ.quality.read_value import Values
+from situ.quality.read_value import Values, read_double
 
 ACTION_KEYS = ("property", "direction", "action", "sequence", "cost")
 STRATEGY_KEYS = ("name", "lambda", "budget", "protect")
@@ -123,14 +123,14 @@ def read_strategy(read: Reader, around: Around, key: Scalar, node: Node) -> Stra
     if fields is None:
         return None
     _check_strategy(read, around, fields.scalar("name"))
-    weight, budget = fields.number("lambda", 1.0, least=0), fields.number("budget", least=0)
+    weight, budget = (read_double(read, fields.node(name), least=0) for name in ("lambda", "budget"))
     protect = fields.boolean("protect", default=True)
     if len(read.problems) > before:
         return None
     return Strategy(
         name=fields.text("name", ""),
-        weight=float(weight),
-        budget=None if budget is None else float(budget),
+        weight=1.0 if weight is None else weight,
+        budget=budget,
         protect=protect,
         options=MappingProxyType({key.text: to_data(below) for key, below in mapping.entries if key.text in others}),
     )

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 
 from situ.catalogue import BAD_COST
-from situ.documents import Fields, Mapping, Node, Scalar, Sequence
+from situ.documents import Mapping, Node, Scalar, Sequence
 from situ.errors import SituError, nearest
 from situ.quality.cost import FREE, Constant, Cost, Points, Table
 from situ.quality.formula import Formula, read_formula
 from situ.quality.property import Property
-from situ.quality.read_value import Values
+from situ.quality.read_value import Values, read_double
 
 SAMPLES = 257
 _MOST_POINTS = 1000
@@ -46,16 +46,15 @@ def read_plain_cost(values: Values, node: Node | None) -> float | None:
     """A cost that depends on nothing; 0, if nobody says one."""
     if node is None:
         return 0.0
-    found = values.read.number(node, least=0)
-    return None if found is None else float(found)
+    return read_double(values.read, node, least=0)
 
 
 def _constant(values: Values, node: Scalar) -> Cost | None:
-    number = float(node.value or 0)
-    if number >= 0:
-        return Constant(number) if number else FREE
-    _bad(values, node, f"It is {number:g}", "Costs are not negative.")
-    return None
+    number = read_double(values.read, node)
+    if number is not None and number < 0:
+        _bad(values, node, f"It is {number:g}", "Costs are not negative.")
+        return None
+    return number if number is None else Constant(number) if number else FREE
 
 
 def _formula(values: Values, about: Property, node: Scalar, lb: float, ub: float) -> Cost | None:
@@ -124,20 +123,19 @@ def _point(values: Values, about: Property, node: Node) -> tuple[float, float] |
         _bad(values, node, "This is no point", "Write a value and its cost: `[10, 2.5]`.")
         return None
     place = values.value(about, node.items[0])
-    cost = values.read.number(node.items[1], least=0)
-    return None if place is None or cost is None else (place, float(cost))
+    cost = read_double(values.read, node.items[1], least=0)
+    return None if place is None or cost is None else (place, cost)
 
 
 def _table(values: Values, about: Property, node: Mapping, lb: float, ub: float) -> Cost | None:
     costs: dict[float, float] = {}
-    fields = Fields(values.read, node)
-    for key, _ in node.entries:
-        cost = fields.number(key.text, least=0)
+    for key, below in node.entries:
+        cost = read_double(values.read, below, least=0)
         if key.text not in about.levels:
             similar = ", ".join(f"`{each}`" for each in nearest(key.text, about.levels) or about.levels)
             _bad(values, key, f"`{about.id}` has no level `{key.text}`", f"Write {similar}.")
         elif cost is not None:
-            costs[float(about.levels.index(key.text))] = float(cost)
+            costs[float(about.levels.index(key.text))] = cost
     missing = [about.levels[level] for level in range(int(lb), int(ub) + 1) if float(level) not in costs]
     if missing and len(costs) == len(node.entries):
         _bad(values, node, f"It has no cost of {', '.join(missing)}", "Give every level of the range a cost.")

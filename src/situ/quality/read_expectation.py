@@ -11,7 +11,7 @@ from situ.documents import Fields, Node, Reader, Scalar
 from situ.quality.around import Around, numeric
 from situ.quality.expectation import Aggregate, Expectation
 from situ.quality.read_need import Named, read_needs
-from situ.quality.read_value import Values, read_microseconds
+from situ.quality.read_value import Values, read_double, read_microseconds
 
 OPTION_KEYS = ("utility", "sources", "else", "from", "aggregate")
 EXPECTATION_KEYS = ("id", "need", *OPTION_KEYS)
@@ -49,7 +49,7 @@ def read_parts(read: Reader, around: Around, fields: Fields, subscription: str) 
     if "need" in fields:
         found["needs"] = MappingProxyType(read_needs(named, values, _entries(fields)) or {})
     if "utility" in fields:
-        found["utility"] = float(fields.number("utility", 1.0, least=0))
+        found["utility"] = read_double(read, fields.node("utility"), least=0)
     if "sources" in fields:
         found["selected"] = fields.choice("sources", SOURCES, SOURCES[0]) == "selected"
     if "else" in fields:

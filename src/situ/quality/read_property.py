@@ -9,7 +9,7 @@ from typing import cast, get_args
 from situ.catalogue import BAD_NAME, BAD_SCALE, BUILT_IN_CHANGED, HOP_UNFIT, UNKNOWN_UNIT
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.quality.property import BUILT_IN, Determined, Exceed, Hop, Property
-from situ.quality.read_value import read_end
+from situ.quality.read_value import read_double, read_end
 from situ.units import Units, UnknownUnit
 
 PROPERTY_KEYS = ("range", "levels", "unit", "improve", "determined_by", "hop", "exceed", "scale", "quantum")
@@ -47,8 +47,8 @@ def read_property(read: Reader, key: Scalar, node: Node, units: Units) -> Proper
         determined_by=cast(Determined, fields.choice("determined_by", get_args(Determined), base.determined_by)),
         hop=cast(Hop, fields.choice("hop", get_args(Hop), base.hop)),
         exceed=cast(Exceed, fields.choice("exceed", get_args(Exceed), base.exceed)),
-        scale=fields.number("scale", least=0) or base.scale,
-        quantum=fields.number("quantum", least=0),
+        scale=read_double(read, fields.node("scale"), least=0) or base.scale,
+        quantum=read_double(read, fields.node("quantum"), least=0),
     )
     return made if _is_right(read, key, fields, made) else None
 

@@ -15,6 +15,7 @@ from situ.quality.property import Property
 from situ.quantities import Quantity, parse_duration, parse_quantity
 from situ.units import NO_UNIT, IncompatibleUnits, Unit, Units, UnknownUnit, conversion
 
+LARGEST = 1e300
 _PER = re.compile(r"(?P<number>[-+]?[0-9][0-9.eE+-]{0,40})\s*/\s*(?P<unit>[A-Za-z]+)")
 """``10/min`` and ``10 / min``, as people write rates; quantities have a unit of their own."""
 _INFINITE = {"inf": math.inf, ".inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-.inf": -math.inf, "-∞": -math.inf}
@@ -74,9 +75,9 @@ class Values:
     def _number(self, about: Property, node: Node) -> float | None:
         if isinstance(node, Scalar) and isinstance(node.value, str) and not node.substituted:
             return self._quantity(about, node)
-        number = self.read.number(node)
+        number = read_double(self.read, node)
         if number is None or self.unit is None:
-            return None if number is None else float(number)
+            return number
         return self._converted(about, node, Quantity(Fraction(str(number)), self.unit))
 
     def _quantity(self, about: Property, node: Scalar) -> float | None:
@@ -107,7 +108,11 @@ class Values:
             shown = about.unit or "a plain number"
             self.read.problems.add(UNIT_NOT_CONVERTIBLE(node.location, value=written, name=about.id, unit=shown))
             return None
-        return float(quantity.number * scale + offset)
+        found = quantity.number * scale + offset
+        if abs(found) > LARGEST:
+            self._outside(about, node)
+            return None
+        return float(found)
 
     def _outside(self, about: Property, node: Node, similar: tuple[str, ...] = ()) -> None:
         written = node.text if isinstance(node, Scalar) and not node.substituted else "…"
@@ -116,6 +121,12 @@ class Values:
         self.read.problems.add(
             OUTSIDE_DOMAIN(node.location, value=written[:60], name=about.id, lo=lo, hi=hi, nearest=similar)
         )
+
+
+def read_double(read: Reader, node: Node | None, *, least: float = -LARGEST) -> float | None:
+    """A number that a double can hold, with room to compute with it."""
+    found = None if node is None else read.number(node, least=least, most=LARGEST)
+    return None if found is None else float(found)
 
 
 def read_microseconds(read: Reader, node: Node | None) -> int | None:
@@ -141,8 +152,7 @@ def read_end(read: Reader, node: Node, missing: float) -> float | None:
         return missing
     if isinstance(node, Scalar) and isinstance(node.value, str) and node.text in _INFINITE:
         return _INFINITE[node.text]
-    number = read.number(node)
-    return None if number is None else float(number)
+    return read_double(read, node)
 
 
 @lru_cache(maxsize=256)
