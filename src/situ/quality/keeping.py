@@ -132,7 +132,7 @@ def take_up(state: State, kept: Mapping[str, Any], properties: Mapping[str, Prop
             case _:
                 _take_up_other(state, key, value)
     for profile, known in state.profiles.items():
-        for each in [each for each in known.ledger.claims if each and each not in state.expectations]:
+        for each in [each for each in known.ledger.claims if each not in state.expectations]:
             known.ledger.release(each)
         for each in known.ledger.claims:
             state.claimed.setdefault(each, set()).add(profile)

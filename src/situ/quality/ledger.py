@@ -29,7 +29,8 @@ class Ledger:
     mode: str = ""
     """The mode before the first advice; empty: none was claimed."""
     claims: dict[str, Target] = field(default_factory=dict)
-    """Expectation → what it needs; under the empty id what is done for nobody, because it is cheaper."""
+    """Expectation → what it needs. What a plan does for nobody, since it is cheaper so, nobody claims and nobody does:
+    with the last claim a publisher is left alone."""
     _best: dict[str, float] | None = field(default=None, compare=False, repr=False)
     """Property → the best of all claims, since they last changed."""
 

@@ -156,7 +156,7 @@ def _answered(state: State, work: Work, given: Answered) -> None:
 def _look_at(work: Work, known: Known) -> None:
     work.profiles.add(known.profile.id)
     work.advise.add(known.profile.id)
-    work.expectations |= {each for each in known.ledger.claims if each}
+    work.expectations |= known.ledger.claims.keys()
     work.keep_profile(known.profile.id)
 
 
