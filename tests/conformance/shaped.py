@@ -57,12 +57,12 @@ class World:
         ]
         return replace(deployment_of(folder, wanted, types=TYPES), shapes=self.shapes)
 
-    def expected(self, id: str) -> list[Got]:
-        """What a subscription is to get, in order of source and time."""
+    def expected(self, id: str, now: int | None = None) -> list[Got]:
+        """What a subscription is to get, in order of source and time; ``now``: when ages are taken."""
         shape, rows = self.shapes[id], list(self.rows)
         rows = reference.selected(rows, shape.sources)
         for each in shape.each:
-            rows = reference.good(rows, each)
+            rows = reference.good(rows, each, now)
         if shape.aggregate is not None:
             made = reference.aggregated(rows, shape.aggregate, LATENESS, read)
             return sorted((*key, float(value)) for *key, value in made if key[2] < self.end)  # type: ignore[misc]
@@ -78,7 +78,8 @@ class World:
         return sorted((row.client, row.source, row.time, read(row).get("value")) for row in once.values())
 
 
-def make_world(seed: int, *, start: int, events: int, shapes: int) -> World:
+def make_world(seed: int, *, start: int, events: int, shapes: int, size: int = 0) -> World:
+    """``size`` is that of something that events carry along."""
     dice = random.Random(seed)
     rows = history(dice, lateness=LATENESS, most=events, least=events, clients=PUBLISHERS)
     last = max(row.time for row in rows) - START
@@ -93,7 +94,7 @@ def make_world(seed: int, *, start: int, events: int, shapes: int) -> World:
         numbers[row.client] = numbers.get(row.client, 0) + 1
         placed.append(_moved(row, start - START, numbers[row.client]))
     made = {f"desk/s{number}": _shape(dice, start) for number in range(shapes)}
-    return World(rows=tuple(placed), sends=tuple(_sends(dice, placed)), shapes=made, end=start + last + AFTER)
+    return World(rows=tuple(placed), sends=tuple(_sends(dice, placed, size)), shapes=made, end=start + last + AFTER)
 
 
 def _moved(row: Row, by: int, seq: int) -> Row:
@@ -133,7 +134,7 @@ def _limits(dice: random.Random, start: int) -> tuple[Limit, ...]:
     return (limit(), limit(start + dice.randint(0, 10) * MINUTE)) if dice.random() < 0.4 else (limit(),)
 
 
-def _sends(dice: random.Random, rows: Sequence[Row]) -> list[Send]:
+def _sends(dice: random.Random, rows: Sequence[Row], size: int) -> list[Send]:
     """The rows in messages of one client each, in the order of the log."""
     found: list[Send] = []
     at = 0
@@ -145,12 +146,12 @@ def _sends(dice: random.Random, rows: Sequence[Row]) -> list[Send]:
                 break
             some.append(rows[at + len(some)])
         key = EventKey(some[0].client, 1, some[0].seq)
-        found.append(Send(key, len(some), join_lines([_line(row) for row in some]), some[0].recv))
+        found.append(Send(key, len(some), join_lines([_line(row, size) for row in some]), some[0].recv))
         at += len(some)
     return found
 
 
-def _line(row: Row) -> bytes:
+def _line(row: Row, size: int) -> bytes:
     data = dict(read(row))
     said = {} if row.confidence is None else {"confidence": f"{row.confidence:g}"}
     return json.dumps(
@@ -161,6 +162,7 @@ def _line(row: Row) -> bytes:
             "type": "Reading",
             "time": print_instant(row.time),
             **said,
+            **({"subject": "x" * size} if size else {}),
             "data": data,
         }
     ).encode()

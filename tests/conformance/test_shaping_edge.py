@@ -73,10 +73,10 @@ async def run(folder: Path, world: World, dice: random.Random | None) -> dict[st
     return found
 
 
-def check(world: World, found: dict[str, list[Row]]) -> None:
+def check(world: World, found: dict[str, list[Row]], now: int | None = None) -> None:
     delivered = 0
     for id, shape in world.shapes.items():
-        expected, got = world.expected(id), world.got(found[id])
+        expected, got = world.expected(id, now), world.got(found[id])
         assert [each[:3] for each in got] == [each[:3] for each in expected], shape
         assert [each[3] for each in got] == pytest.approx([each[3] for each in expected]), shape
         delivered += len(got)

@@ -25,6 +25,11 @@ def shard_of(client: str) -> int:
     return crc32(client.encode()) % SHARDS
 
 
+def shards_of(number: int, tasks: int) -> tuple[int, ...]:
+    """The parts that one of several tasks has."""
+    return tuple(range(number, SHARDS, tasks))
+
+
 def type_token(type: str) -> str:
     """An event type as one token of a subject."""
     return type.replace(".", "-")

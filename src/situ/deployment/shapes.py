@@ -13,6 +13,7 @@ from situ.deployment.snapshot import Deployment
 from situ.event.row import Row
 from situ.quality.shape import UNSHAPED, Shape
 from situ.quality.shaping.track import Patience
+from situ.settings import Settings
 from situ.subscription.model import Subscription
 from situ.subscription.reading import row_reader
 from situ.subscription.targets import group_of
@@ -21,6 +22,12 @@ from situ.types.table import Types
 
 _MICROSECOND = timedelta(microseconds=1)
 _NO_DATA: Mapping[str, Any] = {}
+
+
+def patience_of(settings: Settings) -> Patience:
+    """How long is waited for events in a project."""
+    defaults = settings.defaults
+    return Patience(lateness=defaults.lateness // _MICROSECOND, idle=defaults.idle // _MICROSECOND)
 
 
 class Shapes:
@@ -39,8 +46,7 @@ class Shapes:
         for each in self.subscriptions.values():
             if not each.durable:
                 self.names[each.client] = self.names.get(each.client, frozenset()) | {each.name}
-        defaults = deployment.settings.defaults
-        self.patience = Patience(lateness=defaults.lateness // _MICROSECOND, idle=defaults.idle // _MICROSECOND)
+        self.patience = patience_of(deployment.settings)
         self._types = deployment.types
         self._readers: dict[str, Callable[[Row], Mapping[str, Any]]] = {}
 

@@ -55,12 +55,19 @@ class Shaping:
         self.dropped: Counter[str] = Counter()
         """Events that were not delivered, as `SUBSCRIPTION REASON`."""
         self._plan: Plan | None = None
+        self._restored = False
         self._shapers: dict[str, Shaper] = {}
 
     @property
     def holds(self) -> bool:
         """Whether something waits that the clock lets go."""
         return any(each.holds for each in self._shapers.values())
+
+    @property
+    def goes_across(self) -> bool:
+        """Whether a filter looks at all clients together."""
+        shapes = (each.shape for each in self._shapers.values())
+        return any(each.thin is not None and each.thin.across for each in shapes)
 
     @property
     def is_empty(self) -> bool:
@@ -72,7 +79,9 @@ class Shaping:
 
         What a filter that is gone has held back goes where all of its subscription went so far.
         """
-        former, self._plan = self._plan, plan
+        if plan is self._plan and not self._restored:
+            return _NOTHING, plan
+        former, self._plan, self._restored = self._plan, plan, False
         by_id, by = plan.shapes.by_id, former or plan
         out = _Out()
         for id, shaper in list(self._shapers.items()):
@@ -169,11 +178,11 @@ class Shaping:
     def restore(self, stored: Iterable[Mapping[str, Any]], plan: Plan, mine: Mine | None = None) -> None:
         """Go on with what was written down, in one part or several, as far as it is about clients that come here.
 
-        The plan is the one to be adopted next; here it says how data is read. ValueError or KeyError for what cannot
-        have been written.
+        The plan is the one that was at work then, if it is known, else the one to be adopted next. ValueError or
+        KeyError for what cannot have been written.
         """
         self._shapers.clear()
-        self._plan = plan
+        self._plan, self._restored = plan, True
         for part in stored:
             if part["version"] != FORMAT:
                 raise ValueError(f"its version is {part['version']}, this release reads {FORMAT}")
@@ -181,7 +190,6 @@ class Shaping:
                 if id not in self._shapers:
                     self._shapers[id] = self._shaper(id, shape_of(remembered), plan.shapes.patience)
                 self._shapers[id].restore(remembered, mine)
-        self._plan = None
 
 
 def _apart(routed: Routed, shapes: Shapes) -> tuple[dict[str, list[int]], _Out]:

@@ -29,6 +29,10 @@ class Counts(msgspec.Struct):
     """Events that those of their own context got as they were sent, by context."""
     converted: dict[str, int] = msgspec.field(default_factory=dict)
     """Events put in the terms of a context, by context: each once, however many get it."""
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+    measured: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was measured of publishers, see :class:`situ.quality.meter.Part`."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """How far each client's events were taken: incarnation and sequence."""
 
@@ -54,6 +58,7 @@ class Totals:
         self.origins: Counter[str] = Counter()
         self.originals: Counter[str] = Counter()
         self.converted: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
 
     def add(self, counts: Iterable[Counts]) -> None:
         for each in counts:
@@ -64,7 +69,8 @@ class Totals:
             self.origins.update(each.origins)
             self.originals.update(each.originals)
             self.converted.update(each.converted)
+            self.dropped.update(each.dropped)
 
     def as_json(self) -> dict[str, Any]:
-        names = ("types", "groups", "live", "dead", "origins", "originals", "converted")
+        names = ("types", "groups", "live", "dead", "origins", "originals", "converted", "dropped")
         return {name: dict(sorted(getattr(self, name).items())) for name in names}

@@ -7,16 +7,18 @@ sorted again; the root log, whose order is made, by position.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from situ.bus.address import Address
 from situ.bus.blocking import BlockingBus, shared_bus
-from situ.bus.names import SHARDS
+from situ.bus.names import SHARDS, shards_of
 from situ.deployment.former_terms import in_terms_of_now
 from situ.event.message import COUNT, Stored
 from situ.pipeline import frames
@@ -24,9 +26,11 @@ from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
 from situ.pipeline.dispatch import Dispatch, dispatched
 from situ.pipeline.looking_up import former, use_tables
+from situ.pipeline.measure import meter_of
 from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import current_version, load_plan
+from situ.pipeline.plans import current_version, former_plan, load_plan
 from situ.pipeline.remembering import Remembering
+from situ.pipeline.shape import LeftBehind, ShapingStore
 from situ.pipeline.source_options import SMALL, SourceOptions
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 _SAMPLES = 8
 _FEW = 64
 _ROWS = 8192
+_LOOK_AFTER = 5_000_000
 
 
 @dataclass
@@ -49,6 +54,10 @@ class Part(InputPartition):
     highest: Highest = field(default_factory=dict)
     stored: frozenset[str] = frozenset()
     tables: dict[str, str] = field(default_factory=dict)
+    begin: Offset = field(default_factory=Offset)
+    end: Offset = field(default_factory=Offset)
+    shards: tuple[int, ...] = ()
+    """Of clients; none: all of them."""
 
 
 class Batches:
@@ -72,14 +81,14 @@ class Batches:
             behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
             last = min(last, behind + fitting(bus, options, behind, last, limit))
         version = current_version(options.address)
-        if last <= begin.seq and version == begin.version:
+        if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
             return begin
         small = (last - begin.seq) * state.size <= SMALL * state.messages
         partitions = 1 if small else options.partitions
         version, tables = self._planned(version, begin)
         if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all
-        if last <= begin.seq and version == begin.version:
+        if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
             return begin
         return Offset(
             seq=max(last, begin.seq),
@@ -92,7 +101,16 @@ class Batches:
     def _remembers(self, version: int, begin: Offset) -> bool:
         options = self._options
         left = options.checkpoint is not None and Remembering(options.checkpoint, begin.seq, begin.seq).is_left_behind
-        return left or load_plan(options.address, version).interpretation.remembers
+        left = left or (options.checkpoint is not None and LeftBehind(options.checkpoint, begin).is_across)
+        plan = load_plan(options.address, version)
+        return left or plan.interpretation.remembers or plan.shapes.goes_across
+
+    def _is_waited_for(self, begin: Offset) -> bool:
+        """Whether something waits that the clock lets go, and it is time to look: by a batch without events."""
+        checkpoint = self._options.checkpoint
+        if checkpoint is None or time.time_ns() // 1000 - begin.clock < _LOOK_AFTER:
+            return False
+        return LeftBehind(checkpoint, begin).holds
 
     def _planned(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
         if not version:
@@ -117,31 +135,49 @@ def parts_of(options: SourceOptions, first: str | None, last: str | None, versio
         partitions=options.partitions,
         clock=time.time_ns() // 1000,
     )
-    return cut(options, max(int(first) if first else 0, state.first), end)
+    begin = Offset(seq=max(int(first) if first else 0, state.first) - 1)
+    return cut(options, begin, end)
 
 
-def cut(options: SourceOptions, first: int, end: Offset) -> list[Part]:
+def cut(options: SourceOptions, begin: Offset, end: Offset) -> list[Part]:
     """The parts of a batch, with what was carried to its beginning."""
-    last, version, clock = end.seq, end.version, end.clock
+    first, last, version, clock = begin.seq + 1, end.seq, end.version, end.clock
     if last < first:
-        return []
+        return [Part(first, last, (), version, clock, begin=begin, end=end)] if _is_shaped(options, begin, end) else []
     if options.stream != "IN":
         step = -(-(last - first + 1) // end.partitions)
         return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
     carry = CarryStore(options.checkpoint).load(first - 1) if options.checkpoint else Carry()
     if end.partitions == 1:
-        return [Part(first, last, (), version, clock, carry.highest, carry.stored, end.tables)]
+        return [Part(first, last, (), version, clock, carry.highest, carry.stored, end.tables, begin, end)]
     parts = []
     for number in range(min(end.partitions, SHARDS)):
-        shards = range(number, SHARDS, end.partitions)
+        shards = shards_of(number, end.partitions)
         subjects = tuple(options.names.raw("*", shard) for shard in shards)
-        parts.append(Part(first, last, subjects, version, clock, carry.share(shards), carry.stored, end.tables))
+        share = carry.share(shards)
+        parts.append(Part(first, last, subjects, version, clock, share, carry.stored, end.tables, begin, end, shards))
     return parts
+
+
+def _is_shaped(options: SourceOptions, begin: Offset, end: Offset) -> bool:
+    """Whether a batch without events may let something go."""
+    if options.stream != "IN" or options.content == "events" or options.checkpoint is None:
+        return False
+    return is_shaped(options.address, options.checkpoint, begin, end)
+
+
+def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) -> bool:
+    """Whether filters remember something, or begin to."""
+    left = LeftBehind(checkpoint, begin).is_there
+    return left or bool(end.version and load_plan(address, end.version).shapes.by_id)
 
 
 def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in Arrow batches."""
-    messages = shared_bus(options.address).read(options.log, part.first, part.last, subjects=part.subjects)
+    bus = shared_bus(options.address)
+    messages: Iterable[Stored] = ()
+    if part.first <= part.last:
+        messages = bus.read(options.log, part.first, part.last, subjects=part.subjects)
     if options.content == "log":
         now = load_plan(options.address, part.version).interpretation
         yield from frames.log_batches((in_terms_of_now(message, now) for message in messages), _ROWS)
@@ -161,7 +197,13 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
         else:
             use_tables(plan, options.address, part.tables)
             remembering = Remembering(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
-            yield dispatched(options.address, Dispatch(plan, part.clock, remembering), rows, part.stored)
+            shaping = None
+            if options.checkpoint is not None:
+                shaping = ShapingStore(options.checkpoint, part.begin, part.end, part.shards)
+            before = former_plan(options.address, part.begin.version, plan)
+            meter = meter_of(plan, options.address)
+            dispatch = Dispatch(plan, part.clock, remembering, shaping, before, meter)
+            yield dispatched(options.address, dispatch, rows, part.stored)
 
 
 def fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:

@@ -6,18 +6,21 @@ the same ids, in the same order. The worker that made them publishes them; only 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
 from situ.bus.address import Address
-from situ.bus.names import Names
+from situ.bus.names import Names, shards_of
 from situ.bus.packing import pack_dead
 from situ.deployment.foreseeing import foreseen_in, foreseen_out
-from situ.deployment.holding import Holding
+from situ.deployment.holding import Holding, Shape, Tag
 from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
+from situ.deployment.shaping import Shaped, Shaping
 from situ.deployment.wording import Worded
 from situ.event.lines import bare_lines, decode_line, encode_rows
 from situ.event.message import Message
@@ -27,27 +30,43 @@ from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
 from situ.pipeline.interpret import interpret, word
 from situ.pipeline.looking_up import use_tables
+from situ.pipeline.measure import meter_of
 from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import load_plan
+from situ.pipeline.plans import former_plan, load_plan
 from situ.pipeline.remembering import Remembering
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
+from situ.pipeline.shape import ShapingStore, shape
 from situ.pipeline.sink import publish
 from situ.pipeline.stamp import stamp
+from situ.quality.meter import Meter
+from situ.subscription.routing import Routed
 
 _MANY = 4096
 """Events for which Python functions are called together."""
 
 
 def dispatching(
-    address: Address, offset: Offset, stored: Collection[str], remembering: Remembering
+    address: Address, checkpoint: Path, start: Offset, offset: Offset, stored: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark maps over the rows of the batch with this offset."""
+    """The function that Spark maps over the rows of the batch from one offset to another."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        shards = shards_of(task.partitionId(), offset.partitions) if task and offset.partitions > 1 else ()
         plan = load_plan(address, offset.version)
         use_tables(plan, address, offset.tables)
-        yield dispatched(address, Dispatch(plan, offset.clock, remembering), frames.rows_of(batches), stored)
+        dispatch = Dispatch(
+            plan,
+            offset.clock,
+            Remembering(checkpoint, start.seq, offset.seq),
+            ShapingStore(checkpoint, start, offset, shards),
+            former_plan(address, start.version, plan),
+            meter_of(plan, address),
+        )
+        yield dispatched(address, dispatch, frames.rows_of(batches), stored)
 
     return run
 
@@ -78,8 +97,21 @@ def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]
 class Dispatch:
     """One task's share of a batch."""
 
-    def __init__(self, plan: Plan, clock: int, remembering: Remembering | None = None) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        clock: int,
+        remembering: Remembering | None = None,
+        shaping: ShapingStore | None = None,
+        former: Plan | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        """``former`` is the plan of the batch before."""
+        self._plan, self._former = plan, former or plan
+        shapes = shaping is not None and (bool(plan.shapes.by_id) or shaping.is_left_behind)
+        self._shaping_store = shaping if shapes else None
+        self._shaping: Shaping | None = None
+        self._meter = meter
         remembers = remembering is not None and (plan.interpretation.remembers or remembering.is_left_behind)
         self._remembering = remembering if remembers else None
         self._holding: Holding | None = None
@@ -93,32 +125,54 @@ class Dispatch:
         self._origins: Counter[str] = Counter()
         self._originals: Counter[str] = Counter()
         self._converted: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
         self._highest: dict[str, tuple[int, int]] = {}
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
         if self._remembering is not None:
-            yield from self._remembered(rows, self._remembering)
+            self._holding = self._remembering.start(self._plan)
+        if self._shaping_store is not None:
+            yield from self._begin_shaping(self._shaping_store)
+        if self._remembering is not None:
+            yield from self._remembered(rows)
         elif self._plan.interpretation.calls_python:
             yield from self._by_many(rows)
         else:
             for each in rows:
                 yield from self._message(stamp(interpret(each, self._plan), self._plan))
-            yield from self._delivery.finish()
+        if self._shaping is not None:
+            yield from self._let_go(self._shaping.tick(self._clock), self._plan)
+        yield from self._delivery.finish()
 
     def finish(self) -> None:
         """When all messages are published: leave what is remembered to the next batch."""
         if self._remembering is not None:
             self._remembering.finish(self._plan)
+        if self._shaping_store is not None and self._shaping is not None:
+            self._dropped, self._shaping.dropped = self._shaping.dropped, Counter()
+            self._shaping_store.finish()
 
-    def _remembered(self, rows: Iterable[list[Row | Bad]], remembering: Remembering) -> Iterator[Message]:
+    def _begin_shaping(self, store: ShapingStore) -> Iterator[Message]:
+        """Go on with what filters remember; what they held back and must let go under this plan is delivered."""
+        self._shaping = store.start(self._former)
+        yield from self._let_go(*self._shaping.adopt(self._plan))
+
+    def _let_go(self, shaped: Shaped, plan: Plan) -> Iterator[Message]:
+        if not shaped.rows:
+            return
+        if self._holding is None:
+            yield from self._add(shaped.rows, word(shaped.rows, shaped.lines, shaped.routed, plan))
+        else:
+            for said in self._holding.say(shaped, plan, Tag()):
+                yield from self._add(said.rows, said.worded)
+
+    def _remembered(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """The same, where conversions ask what came before."""
-        self._holding = remembering.start(self._plan)
         for each in rows:
             stamped = stamp(interpret(each, self._plan), self._plan)
             self._plan.interpretation.incoming.note([row for row in stamped if isinstance(row, Row)])
             yield from self._message(stamped)
-        yield from self._delivery.finish()
 
     def _by_many(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """The same, but Python functions are called once for many messages instead of once for each."""
@@ -131,7 +185,6 @@ class Dispatch:
             with foreseen_out(plan.interpretation, routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
-        yield from self._delivery.finish()
 
     def counts(self) -> Counts:
         """What was seen so far."""
@@ -143,6 +196,8 @@ class Dispatch:
             origins=dict(self._origins),
             originals=dict(self._originals),
             converted=dict(self._converted),
+            dropped=dict(self._dropped),
+            measured=self._meter.drain().as_json() if self._meter is not None else {},
             highest=self._highest,
         )
 
@@ -157,16 +212,33 @@ class Dispatch:
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
             yield root_message(good, lines, self._plan)
+            if self._meter is not None:
+                self._meter.take(good, time.time_ns() // 1000)
             if self._holding is None:
-                yield from self._deliver(good, lines)
+                yield from self._deliver(good, lines, self._shape if self._is_shaped else None)
             else:
-                for said in self._holding.word(good, lines, self._plan):
+                shape = self._shape if self._is_shaped else None
+                for said in self._holding.word(good, lines, self._plan, None, shape):
                     yield from self._add(said.rows, said.worded)
 
-    def _deliver(self, rows: list[Row], lines: list[bytes]) -> Iterator[Message]:
-        yield from self._add(rows, word(rows, lines, route(rows, self._plan, queued=True), self._plan))
+    @property
+    def _is_shaped(self) -> bool:
+        return self._shaping is not None and bool(self._plan.shapes.by_id)
+
+    def _shape(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Shaped:
+        assert self._shaping is not None
+        return shape(self._shaping, rows, lines, routed, self._clock)
+
+    def _deliver(self, rows: Sequence[Row], lines: Sequence[bytes], shape: Shape | None = None) -> Iterator[Message]:
+        routed = route(rows, self._plan, queued=True)
+        if shape is not None:
+            shaped = shape(rows, lines, routed)
+            rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
+        yield from self._add(rows, word(rows, lines, routed, self._plan))
 
     def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
+        if self._shaping is not None:
+            worded = self._shaping.mark(rows, worded)
         self._originals.update(worded.originals)
         self._converted.update(worded.converted)
         self._groups.update([group for _, group, _ in worded.durable])

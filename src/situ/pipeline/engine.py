@@ -25,6 +25,7 @@ from situ.errors import SituError
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
+from situ.pipeline.cutting import is_shaped
 from situ.pipeline.detecting import DetectBatch, SparkDetection
 from situ.pipeline.dispatch import dispatching
 from situ.pipeline.ends import Ends
@@ -33,7 +34,6 @@ from situ.pipeline.planned_tables import check_tables
 from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.query import Query
 from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
-from situ.pipeline.remembering import Remembering
 from situ.pipeline.session import LOST
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
@@ -190,7 +190,8 @@ class SparkEngine:
         self._start_detection(start, offset)
         self._on_step("publish")
         carry = self._carries.load(start.seq)
-        counts = self._publish(frame, start, offset, carry) if offset.seq > start.seq else ()
+        some = offset.seq > start.seq or is_shaped(self._address, self._checkpoint, start, offset)
+        counts = self._publish(frame, start, offset, carry) if some else ()
         self._ends.add(shared_bus(self._address).state(Names(self._address.zone).root_stream).last)
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
@@ -211,8 +212,7 @@ class SparkEngine:
 
     def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
         if not self._fused:
-            remembering = Remembering(self._checkpoint, start.seq, offset.seq)
-            stages = dispatching(self._address, offset, carry.stored, remembering)
+            stages = dispatching(self._address, self._checkpoint, start, offset, carry.stored)
             frame = frame.mapInArrow(stages, frames.schema("counts"))
         return tuple(decode_counts(row.counts for row in frame.collect()))
 

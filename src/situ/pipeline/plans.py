@@ -45,6 +45,16 @@ def load_plan(address: Address, version: int) -> Plan:
         return plan
 
 
+def former_plan(address: Address, version: int, plan: Plan) -> Plan:
+    """The plan of the batch before, which mostly is this one; this one as well if the other is not to be had."""
+    if version in (0, plan.version):
+        return plan
+    try:
+        return load_plan(address, version)
+    except SituError:
+        return plan
+
+
 def fetch(address: Address, version: int) -> Deployment:
     return Deployment.from_json(json.loads(fetch_text(address, version)))
 

@@ -88,7 +88,7 @@ class BusStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         from situ.pipeline.cutting import cut
 
-        return cut(self._options, Offset.from_json(start).seq + 1, Offset.from_json(end))
+        return cut(self._options, Offset.from_json(start), Offset.from_json(end))
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         from situ.pipeline.cutting import read_part
