@@ -16,6 +16,7 @@ from situ.quality.matching import State, match
 from situ.quality.parts import parts_of
 from situ.quality.problem import STAY, Plan, Problem, point_at
 from situ.quality.project_selection import is_selection, select
+from situ.quality.standing import Standing
 from situ.quality.strategies.named import NAMED
 from situ.quality.weighing import Weighing, utility
 from tests import plans
@@ -57,6 +58,33 @@ def test_pareto_decides_one_at_a_time_as_it_is_written(cases: int) -> None:
         declined += bool(why)
     assert moved > cases / 8
     assert declined > cases / 20
+
+
+@many(1_000)
+def test_pareto_decides_the_same_from_what_is_kept(cases: int) -> None:
+    """And needs to be told of nobody but those that are decided on."""
+    parted = 0
+    for seed in range(cases):
+        problem = make_problem(240_000 + seed, Kind(expectations=6))
+        plan = NAMED["pareto"](problem)
+        kept = replace(problem, standing=standing_of(problem))
+        assert NAMED["pareto"](kept) == plan, seed
+        for each in problem.expectations[-1:]:
+            undecided = frozenset({each.id})
+            alone = replace(kept, expectations=(each,), undecided=undecided)
+            found, expected = (NAMED["pareto"](one) for one in (alone, replace(problem, undecided=undecided)))
+            assert found == expected, seed
+            parted += bool(found.targets)
+    assert parted > cases / 20
+
+
+def standing_of(problem: Problem) -> Standing:
+    standing = Standing()
+    standing.put_many(
+        [(each, problem.pools[id]) for id, each in problem.profiles.items()],
+        [(each, problem.relevant[each.subscription]) for each in problem.expectations],
+    )
+    return standing
 
 
 @many()

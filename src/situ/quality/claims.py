@@ -1,7 +1,8 @@
 """Claims: what each expectation needs of the profiles that a plan moves for it.
 
 A claim holds no more than its expectation needs by itself, so that what is left of a plan when some expectations go
-follows from the claims that stay.
+follows from the claims that stay. Who serves whom is settled with the plan; what that is in values is worked out for
+whoever is asked about.
 """
 
 from __future__ import annotations
@@ -12,29 +13,70 @@ from situ.quality.expectation import Expectation
 from situ.quality.field import Field
 from situ.quality.ground import Ground
 from situ.quality.operating import cheapest
-from situ.quality.problem import STAY, Claim, Target
+from situ.quality.problem import STAY, Claim, Problem, Target
 from situ.quality.profile import Profile
-from situ.quality.rows import first_that_meet
+
+Serving = Mapping[str, tuple[Expectation, tuple[str, ...]]]
+"""Expectation, by its id → the profiles that are moved for it."""
 
 
-def claims_of(ground: Ground, wanting: list[Expectation]) -> dict[str, tuple[Claim, ...]]:
-    """Of those that are not satisfied as things are, what each that the plan satisfies needs of whom."""
+class Claims(Mapping[str, tuple[Claim, ...]]):
+    """The claims of all that a plan serves, by the ids of expectations."""
+
+    def __init__(self, problem: Problem, targets: Mapping[str, Target], serving: Serving) -> None:
+        self._problem = problem
+        self._targets = targets
+        self._serving = serving
+
+    def __getitem__(self, id: str) -> tuple[Claim, ...]:
+        expectation, profiles = self._serving[id]
+        return tuple(self._claim(expectation, self._problem.profiles[each]) for each in profiles)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._serving)
+
+    def __len__(self) -> int:
+        return len(self._serving)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _claim(self, expectation: Expectation, profile: Profile) -> Claim:
+        values = {}
+        for id, need in expectation.needs.items():
+            capability = profile.capabilities.get(id)
+            if capability and not need.about.at_least(capability.cv, need.floor):
+                values[id] = cheapest(capability, need.floor, self._problem.actions)
+        mode = self._targets[profile.id].mode if any(id in profile.moded for id in expectation.needs) else ""
+        return Claim(expectation=expectation.id, profile=profile.id, target=Target(values=values, mode=mode))
+
+
+def claims_of(
+    ground: Ground, wanting: Sequence[Expectation], moved_for: Mapping[str, tuple[str, ...]] | None = None
+) -> Claims:
+    """Of those that are not satisfied as things are, what each that the plan satisfies needs of whom.
+
+    ``moved_for`` says which profiles were moved for an expectation, where that is known.
+    """
     by_field: dict[int, tuple[Field, list[Expectation]]] = {}
     for each in wanting:
         field = ground.field(each)
         by_field.setdefault(id(field), (field, []))[1].append(each)
-    found = {each.id: claims for field, some in by_field.values() for each, claims in _claims(ground, field, some)}
-    return {each.id: found[each.id] for each in wanting if each.id in found}
+    found: dict[str, tuple[str, ...]] = {}
+    for field, some in by_field.values():
+        found.update(_serving(ground, field, some, moved_for or {}))
+    serving = {each.id: (each, found[each.id]) for each in wanting if each.id in found}
+    return Claims(ground.problem, dict(ground.targets), serving)
 
 
-def for_nobody(ground: Ground, adopted: Mapping[str, tuple[Claim, ...]]) -> Mapping[str, Target]:
-    """What a plan does to profiles that no claim asks for: it is cheaper so."""
-    claimed: dict[str, list[Target]] = {}
-    for claims in adopted.values():
+def for_nobody(ground: Ground, adopted: Claims, among: Sequence[str]) -> Mapping[str, Target]:
+    """What a plan does to some profiles that no claim asks for: it is cheaper so."""
+    claimed: dict[str, list[Target]] = {id: [ground.problem.start.get(id, STAY)] for id in among}
+    for claims in adopted.values() if among else ():
         for each in claims:
-            claimed.setdefault(each.profile, []).append(each.target)
-    begun = ground.problem.start
-    found = {id: _without(target, [*claimed.get(id, ()), begun.get(id, STAY)]) for id, target in ground.targets.items()}
+            if each.profile in claimed:
+                claimed[each.profile].append(each.target)
+    found = {id: _without(ground.targets[id], claims) for id, claims in claimed.items()}
     return {id: target for id, target in found.items() if target}
 
 
@@ -45,40 +87,32 @@ def _without(target: Target, claimed: Sequence[Target]) -> Target:
     return Target(values=values, mode="" if any(each.mode for each in claimed) else target.mode)
 
 
-def _claims(
-    ground: Ground, field: Field, expectations: list[Expectation]
-) -> Iterator[tuple[Expectation, tuple[Claim, ...]]]:
-    moved = [place for place, each in enumerate(field.profiles) if each.id in ground.targets]
+def _serving(
+    ground: Ground, field: Field, expectations: list[Expectation], moved_for: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    moved = sorted(field.profiles.keys() & ground.targets.keys())
     if not moved:
         return
-    numbers = [field.numbers[each.id] for each in expectations]
-    points = field.now[:, [field.firsts[place] for place in moved]]
-    firsts = first_that_meet(field.floors[:, numbers], points).tolist()
-    for expectation, number, first in zip(expectations, numbers, firsts, strict=True):
-        if expectation.publishers > 1:
-            if field.is_met(number):
-                yield expectation, tuple(_several(ground, field, number))
-        elif first >= 0:
-            yield expectation, (_claim(ground, expectation, field.profiles[moved[first]]),)
+    by_the_way = []
+    for each in expectations:
+        if each.publishers > 1:
+            if field.is_met(each):
+                yield each.id, tuple(_several(ground, field, each))
+        elif (first := moved_for.get(each.id)) and field.meets(first[0], each):
+            yield each.id, first
+        else:
+            by_the_way.append(each)
+    firsts = field.firsts_that_meet(by_the_way, moved) if by_the_way else []
+    for each, id in zip(by_the_way, firsts, strict=True):
+        if id is not None:
+            yield each.id, (id,)
 
 
-def _several(ground: Ground, field: Field, number: int) -> Iterator[Claim]:
-    """Of as many publishers as it takes, besides those that meet it as they are."""
-    expectation = field.expectations[number]
-    meeting = [field.profiles[place] for place in field.meeting(number)]
+def _several(ground: Ground, field: Field, expectation: Expectation) -> Iterator[str]:
+    """As many publishers as it takes, besides those that meet it as they are."""
+    meeting = [field.profiles[id] for id in field.meeting(expectation)]
     counted = {each.publisher for each in meeting if expectation.is_met_by(each.current())}
     for each in meeting:
         if len(counted) < expectation.publishers and each.publisher not in counted:
             counted.add(each.publisher)
-            yield _claim(ground, expectation, each)
-
-
-def _claim(ground: Ground, expectation: Expectation, profile: Profile) -> Claim:
-    planned = ground.targets[profile.id]
-    values = {}
-    for id, need in expectation.needs.items():
-        capability = profile.capabilities.get(id)
-        if capability and not need.about.at_least(capability.cv, need.floor):
-            values[id] = cheapest(capability, need.floor, ground.problem.actions)
-    mode = planned.mode if any(id in profile.moded for id in expectation.needs) else ""
-    return Claim(expectation=expectation.id, profile=profile.id, target=Target(values=values, mode=mode))
+            yield each.id

@@ -1,176 +1,255 @@
 """Fields: expectations to which the same profiles are relevant, against where these profiles are by a plan.
 
 Everything is kept as matrices of goodness, so that whom a move serves, and who could serve somebody at about what cost,
-is found by comparing arrays. A profile has one row for each point that it can reach, all of them next to each other;
-one that is relevant to several fields has rows in each of them.
+is found by comparing arrays. A profile has one row for each point that it can reach. What a pool keeps is taken from
+there; a profile that is relevant to several fields has rows in each of them.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from situ.quality.cost import Constant, Points
 from situ.quality.expectation import Expectation
-from situ.quality.operating import costs_at
-from situ.quality.problem import STAY, Target, point_at
-from situ.quality.profile import Capability, Profile
-from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, Numbers, at_most, first_that_meet
+from situ.quality.operating import slopes
+from situ.quality.problem import Target, point_at
+from situ.quality.profile import Profile
+from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, first_that_meet
+from situ.quality.skyline import Key
+from situ.quality.standing import Standing
 
 
 class Field:
-    """One set of relevant profiles, in the order of their ids."""
+    """One set of relevant profiles. Made by :meth:`of_pool` or :meth:`of_all`."""
 
     def __init__(
-        self, expectations: Sequence[Expectation], profiles: Sequence[Profile], targets: Mapping[str, Target]
+        self,
+        *,
+        profiles: Mapping[str, Profile],
+        columns: Columns,
+        keys: Sequence[Key],
+        now: Matrix,
+        best: Matrix,
+        rising: Matrix,
+        floors: Matrix,
+        place: Callable[[Expectation], int | None],
+        expectation: Callable[[int], Expectation],
+        several: Sequence[Expectation],
+        served: Callable[[], Flags],
+        dearest: float,
     ) -> None:
-        self.expectations = expectations
         self.profiles = profiles
-        self.places = {each.id: place for place, each in enumerate(profiles)}
-        self.numbers = {each.id: number for number, each in enumerate(expectations)}
+        self.keys = keys
+        """Of the rows: whose they are, and the place of the mode."""
+        self._columns = columns
+        self._start = now
+        """Where the profile of each row is."""
+        self._now = now.copy()
+        """Where the profile of each row is by the plan."""
+        self._levels = np.where(now == NOWHERE, 0.0, now)
+        self._best = best
+        self._rising = np.where(rising == NOWHERE, 0.0, rising)
+        self.is_even = not np.isnan(self._rising).any()
+        """Whether all costs rise evenly, so that no rough cost is NaN."""
+        self._floors = floors
+        self._place = place
+        """Where the floors of an expectation are, if they are here."""
+        self._expectation = expectation
+        self._several = several
+        self._places: dict[str, int] = {}
+        self._initially = served
+        self._served: Flags | None = None
+        """Whose floors are met by the plan, if that is kept."""
+        self.dearest = dearest
+        """No cost that rises evenly is higher: how much rounding can matter."""
+        self._rows: dict[str, list[int]] = {}
+        for row, (id, _) in enumerate(keys):
+            self._rows.setdefault(id, []).append(row)
+        self._prices: Matrix = np.asarray([_price(profiles[id], place) for id, place in keys], dtype=np.float64)
+        self._paid = np.asarray([_price(profiles[id], None) for id, _ in keys], dtype=np.float64)
+        """What the modes of rows cost, and those in which their profiles are."""
+
+    @classmethod
+    def of_pool(cls, standing: Standing, name: str) -> Field:
+        """Of one pool that is kept."""
+        pool = standing.pool(name)
+        assert pool is not None
+        points, able = pool.now.points, pool.able.points
+        numbers = pool.floors.numbers.tolist()
+        return cls(
+            profiles=pool.profiles,
+            columns=pool.columns,
+            keys=able.keys,
+            now=points.values[:, [points.place((id, 0)) for id, _ in able.keys]],
+            best=able.values,
+            rising=pool.rises.values[:, [pool.rises.place(id) for id, _ in able.keys]],
+            floors=pool.floors.values,
+            place=lambda each: None if each.publishers > 1 else pool.floors.place(standing.number(each.id)),
+            expectation=lambda place: standing.expectation(numbers[place]),
+            several=standing.wanting_several(name),
+            served=lambda: standing.are_satisfied(pool.floors.numbers),
+            dearest=pool.dearest,
+        )
+
+    @classmethod
+    def of_all(cls, expectations: Sequence[Expectation], profiles: Sequence[Profile]) -> Field:
+        """Of these profiles, which are relevant to all of these expectations."""
+        columns = Columns()
+        keys = [(each.id, place) for each in profiles for place in range(len(each.modes) or 1)]
         counts = [len(each.modes) or 1 for each in profiles]
-        self.owners: Numbers = np.repeat(np.arange(len(profiles)), counts)
-        self.firsts: list[int] = [0, *np.cumsum(counts).tolist()]
-        """Where the rows of a profile begin; the row of a mode is so much further as its place."""
-        self._columns = Columns()
-        self.floors = self._columns.floors(expectations)
-        points = [point_at(each, targets.get(each.id, STAY)) for each in profiles]
-        now = self._columns.matrix(points)
-        self._width = len(now)
-        self.best = self._columns.matrix([point for each in profiles for point in each.reach()])
-        self.now = np.repeat(now, counts, axis=1)
-        if len(self.floors) < self._width:
-            lower = np.full((self._width - len(self.floors), len(expectations)), NOWHERE)
-            self.floors = np.concatenate([self.floors, lower])
-        self._levels = np.where(self.now == NOWHERE, 0.0, self.now)
-        self.met: Flags = first_that_meet(self.floors, now) >= 0
-        """By somebody. Of those that want several publishers it says nothing."""
-        self._paid: Matrix = np.repeat([_mode_cost(each, targets.get(each.id, STAY)) for each in profiles], counts)
+        single = [each for each in expectations if each.publishers == 1]
+        places = {each.id: place for place, each in enumerate(single)}
+        floors = columns.floors(single)
+        costs = [slopes(each) for each in profiles]
+        now = columns.matrix([each.current() for each in profiles])
+        every = np.concatenate([floors, np.full((len(now) - len(floors), len(single)), NOWHERE)])
+        return cls(
+            profiles={each.id: each for each in profiles},
+            columns=columns,
+            keys=keys,
+            now=np.repeat(now, counts, axis=1),
+            best=columns.matrix([point for each in profiles for point in each.reach()]),
+            rising=np.repeat(columns.matrix([each.rises for each in costs]), counts, axis=1),
+            floors=every,
+            place=lambda each: places.get(each.id),
+            expectation=single.__getitem__,
+            several=[each for each in expectations if each.publishers > 1],
+            served=lambda: first_that_meet(every, now) >= 0,
+            dearest=max((each.dearest for each in costs), default=1.0),
+        )
 
     # ── who is served ─────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
-    def alternatives(self) -> Mapping[str, list[int]]:
-        """Subscription → the numbers of its expectations."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for number, each in enumerate(self.expectations):
-            found[each.subscription].append(number)
-        return found
+    def is_met(self, expectation: Expectation) -> bool:
+        if self._served is not None and (place := self._places.get(expectation.id)) is not None:
+            return bool(self._served[place])
+        meeting = self._meeting(expectation)
+        return bool(meeting.any()) if expectation.publishers == 1 else self._is_enough(expectation, meeting)
 
-    def is_met(self, number: int) -> bool:
-        least = self.expectations[number].publishers
-        return bool(self.met[number]) if least == 1 else len(self.publishers(number)) >= least
+    def meeting(self, expectation: Expectation) -> list[str]:
+        """The ids of the profiles that meet an expectation as they are by the plan."""
+        return sorted({self.keys[row][0] for row in np.flatnonzero(self._meeting(expectation)).tolist()})
 
-    def publishers(self, number: int) -> frozenset[str]:
-        """Those that meet an expectation as they are by the plan."""
-        return frozenset(self.profiles[place].publisher for place in self.meeting(number))
+    def meets(self, id: str, expectation: Expectation) -> bool:
+        """Whether a profile meets an expectation by the plan."""
+        asked = self.asked(expectation)
+        return asked is not None and bool((self._now[:, self._rows[id][0]] >= asked).all())
 
-    def meeting(self, number: int) -> list[int]:
-        """The places of the profiles that do."""
-        found: list[int] = np.unique(self.owners[self._meeting(number)]).tolist()
-        return found
-
-    def has_other(self, number: int) -> bool:
-        """Whether another alternative of the same subscription is met."""
-        some = self.alternatives[self.expectations[number].subscription]
-        return len(some) > 1 and any(self.is_met(each) for each in some if each != number)
+    def firsts_that_meet(self, expectations: Sequence[Expectation], ids: Sequence[str]) -> list[str | None]:
+        """For each of some expectations, the first of some profiles that meets it by the plan."""
+        points = self._now[:, [self._rows[id][0] for id in ids]]
+        asked = [self.asked(each) for each in expectations]
+        floors = np.stack([_beyond(len(points)) if each is None else each for each in asked], axis=1)
+        return [None if first < 0 else ids[first] for first in first_that_meet(floors, points).tolist()]
 
     def move(self, id: str, target: Target) -> None:
         """A profile is to be somewhere else."""
-        place = self.places[id]
-        rows = slice(self.firsts[place], self.firsts[place + 1])
-        before, after, point = self._before_and_after(place, target)
-        self.now[:, rows] = point[:, None]
-        self._levels[:, rows] = np.where(point == NOWHERE, 0.0, point)[:, None]
-        self._paid[rows] = _mode_cost(self.profiles[place], target)
-        self.met |= after
-        for number in np.flatnonzero(before & ~after).tolist():
-            self.met[number] = self._meeting(number).any()
+        rows, profile = self._rows[id], self.profiles[id]
+        before, after = self.where(id), self.where(id, target)
+        self._now[:, rows] = after[:, None]
+        self._levels[:, rows] = np.where(after == NOWHERE, 0.0, after)[:, None]
+        if profile.modes:
+            self._paid[rows] = profile.mode_named(target.mode or profile.mode).cost
+        if self._served is not None:
+            self._serve(before, after)
 
-    def swayed(self, id: str, target: Target) -> tuple[list[int], list[int]]:
-        """Expectations that would be lost, and those that would be won, if a profile moved."""
-        place = self.places[id]
-        before, after, _ = self._before_and_after(place, target)
-        lost = np.flatnonzero(before & ~after).tolist()
-        won = np.flatnonzero(after & ~before).tolist() if lost else []
-        return [each for each in lost if self._depends_on(place, each)], [
-            each for each in won if self._waits_for(place, each)
-        ]
+    def keep_served(self) -> None:
+        """From now on keep who is served, instead of finding out."""
+        self._served = self._initially()
+        self._places = {self._expectation(place).id: place for place in range(len(self._served))}
 
-    def _depends_on(self, place: int, number: int) -> bool:
+    def _serve(self, before: Matrix, after: Matrix) -> None:
+        served = self._served
+        assert served is not None
+        met = at_most(self._floors, after)
+        served |= met
+        if (after < before).any():
+            for place in np.flatnonzero(at_most(self._floors, before) & ~met).tolist():
+                served[place] = at_least(self._now, self._floors[:, place]).any()
+
+    def met_only_by(self, better: Matrix, worse: Matrix) -> Iterator[Expectation]:
+        """Expectations that one point meets and another does not."""
+        found = at_most(self._floors, better) & ~at_most(self._floors, worse)
+        yield from map(self._expectation, np.flatnonzero(found).tolist())
+        for each in self._several:
+            asked = self.asked(each)
+            if asked is not None and (better >= asked).all() and not (worse >= asked).all():
+                yield each
+
+    def where(self, id: str, target: Target | None = None) -> Matrix:
+        """The point of a profile by the plan, or by another target."""
+        if target is None:
+            return self._now[:, self._rows[id][0]].copy()
+        profile = self.profiles[id]
+        if target.mode or profile.modes:
+            return self._columns.vector(point_at(profile, target))[: len(self._now)]
+        point = self._start[:, self._rows[id][0]].copy()
+        for name, value in target.values.items():
+            point[self._columns.place(name)] = profile.capabilities[name].about.goodness(value)
+        return point
+
+    def depends_on(self, id: str, expectation: Expectation) -> bool:
         """Whether an expectation is met now and would not be without one of the profiles."""
-        return self.is_met(number) and not self._is_enough(number, self._others(place, number))
+        meeting = self._meeting(expectation)
+        if not self._is_enough(expectation, meeting):
+            return False
+        meeting[self._rows[id]] = False
+        return not self._is_enough(expectation, meeting)
 
-    def _waits_for(self, place: int, number: int) -> bool:
+    def waits_for(self, id: str, expectation: Expectation) -> bool:
         """Whether an expectation is not met now and would be with one of the profiles."""
-        publisher = self.profiles[place].publisher
-        return not self.is_met(number) and self._is_enough(number, self._others(place, number) | {publisher})
+        meeting = self._meeting(expectation)
+        if self._is_enough(expectation, meeting):
+            return False
+        meeting[self._rows[id]] = True
+        return self._is_enough(expectation, meeting)
 
-    def _others(self, place: int, number: int) -> frozenset[str]:
-        return frozenset(self.profiles[each].publisher for each in self.meeting(number) if each != place)
+    def _is_enough(self, expectation: Expectation, meeting: Flags) -> bool:
+        if expectation.publishers == 1:
+            return bool(meeting.any())
+        found = {self.profiles[self.keys[row][0]].publisher for row in np.flatnonzero(meeting).tolist()}
+        return len(found) >= expectation.publishers
 
-    def _is_enough(self, number: int, publishers: frozenset[str]) -> bool:
-        return len(publishers) >= self.expectations[number].publishers
+    def _meeting(self, expectation: Expectation) -> Flags:
+        asked = self.asked(expectation)
+        return np.zeros(len(self.keys), dtype=np.bool_) if asked is None else at_least(self._now, asked)
 
-    def _meeting(self, number: int) -> Flags:
-        return np.asarray((self.now >= self.floors[:, number, None]).all(axis=0))
-
-    def _before_and_after(self, place: int, target: Target) -> tuple[Flags, Flags, Matrix]:
-        """What a profile meets as it is and after a move, and where it is then."""
-        point = self._columns.vector(point_at(self.profiles[place], target))
-        return at_most(self.floors, self.now[:, self.firsts[place]]), at_most(self.floors, point), point
+    def asked(self, expectation: Expectation) -> Matrix | None:
+        """The floors of an expectation; None, if it asks for something that no profile has."""
+        place = self._places.get(expectation.id)
+        if place is None:
+            place = self._place(expectation)
+        if place is not None:
+            return self._floors[:, place]
+        found, width = self._columns.vector(expectation.asked), len(self._now)
+        return None if (found[width:] > NOWHERE).any() else found[:width]
 
     # ── what it roughly costs ─────────────────────────────────────────────────────────────────────
 
-    def rough_costs(self, number: int) -> Matrix:
+    def rough_costs(self, expectation: Expectation) -> Matrix:
         """About what it costs more to have each row good enough for an expectation.
 
         Infinite where that cannot be; NaN where it can be, and only trying tells.
         """
-        asked = self.floors[:, number, None]
+        asked = self.asked(expectation)
+        if asked is None:
+            return np.full(len(self.keys), np.inf)
+        column = asked[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            gaps = np.maximum(asked - self._levels, 0.0)
-            costs = (self._steepness * gaps).sum(axis=0) + self._prices - self._paid
-        return np.where((self.best >= asked).all(axis=0), costs, np.inf)
-
-    @cached_property
-    def magnitude(self) -> float:
-        """The largest cost at any end, and at least 1: how much rounding can matter."""
-        capabilities = (one for each in self.profiles for one in each.capabilities.values())
-        ends = (costs_at(one.cost, value) for one in capabilities for value in (one.cv, one.best))
-        return max(1.0, max(ends, default=0.0), float(self._prices.max(initial=0.0)))
-
-    @cached_property
-    def _prices(self) -> Matrix:
-        """What the modes of the rows cost."""
-        modes = ([mode.cost for mode in each.modes] or [0.0] for each in self.profiles)
-        return np.asarray([cost for some in modes for cost in some], dtype=np.float64)
-
-    @cached_property
-    def _steepness(self) -> Matrix:
-        rises = [{id: steepness(one) for id, one in each.capabilities.items()} for each in self.profiles]
-        found = self._columns.matrix(rises)
-        found[found == NOWHERE] = 0.0
-        return found[:, self.owners]
+            costs = (self._rising * np.maximum(column - self._levels, 0.0)).sum(axis=0)
+        costs += self._prices - self._paid
+        costs[(self._best < column).any(axis=0)] = np.inf
+        return np.asarray(costs)
 
 
-def steepness(capability: Capability) -> float:
-    """By how much the cost rises with each unit of goodness, if it does so evenly; NaN if not."""
-    cost = capability.cost
-    if isinstance(cost, Constant):
+def _price(profile: Profile, place: int | None) -> float:
+    """What a mode costs; without a place, the current one."""
+    if not profile.modes:
         return 0.0
-    if not isinstance(cost, Points) or len(cost.points) != 2:
-        return math.nan
-    (left, before), (right, after) = cost.points
-    if not left <= capability.lb <= capability.ub <= right or left == right:
-        return math.nan
-    rise = (after - before) / (right - left) * (1.0 if capability.about.maximise else -1.0)
-    return rise if rise >= 0 else math.nan
+    return profile.mode_named(profile.mode).cost if place is None else profile.modes[place].cost
 
 
-def _mode_cost(profile: Profile, target: Target) -> float:
-    return profile.mode_named(target.mode or profile.mode).cost if profile.modes else 0.0
+def _beyond(width: int) -> Matrix:
+    """Floors that nobody meets."""
+    return np.full(width, np.inf)

@@ -44,80 +44,128 @@ class Ground:
     def __init__(self, problem: Problem, targets: Mapping[str, Target] | None = None) -> None:
         self.problem = problem
         self.targets: dict[str, Target] = dict(problem.start if targets is None else targets)
-        self._asking: dict[frozenset[str], list[Expectation]] = defaultdict(list)
-        for each in problem.expectations:
-            self._asking[problem.relevant.get(each.subscription, frozenset())].append(each)
-        self._touching: dict[str, list[frozenset[str]]] = defaultdict(list)
-        for pools in self._asking:
-            for pool in pools:
-                self._touching[pool].append(pools)
         self._fields: dict[frozenset[str], Field] = {}
+        self._containing: dict[str, list[Field]] = defaultdict(list)
+        """Pool → the fields, of those made so far, that it is in."""
+        self._switched = {problem.pools.get(id, "") for id, each in self.targets.items() if each.mode}
+        """Pools in which a mode is another than now."""
 
     def field(self, expectation: Expectation) -> Field:
         return self._field(self.problem.relevant.get(expectation.subscription, frozenset()))
 
+    def alternatives(self, subscription: str) -> Sequence[Expectation]:
+        standing = self.problem.standing
+        return self._together[subscription] if standing is None else standing.alternatives(subscription)
+
     def is_met(self, expectation: Expectation) -> bool:
-        field = self.field(expectation)
-        return field.is_met(field.numbers[expectation.id])
+        """Whether an expectation is satisfied by the plan."""
+        if self._switched.isdisjoint(self.problem.relevant.get(expectation.subscription, ())):
+            # What is free only gets better: who is satisfied stays so, and who is out of reach does, too.
+            state = self.state(expectation)
+            if state is not State.SATISFIABLE:
+                return state is State.SATISFIED
+        return self.field(expectation).is_met(expectation)
 
     def is_met_unmoved(self, expectation: Expectation) -> bool:
         """Whether those profiles meet it that stay as they are."""
-        field = self.field(expectation)
-        meeting = (field.profiles[place] for place in field.meeting(field.numbers[expectation.id]))
-        publishers = {each.publisher for each in meeting if each.id not in self.targets}
-        return len(publishers) >= expectation.publishers
+        meeting = (id for id in self.field(expectation).meeting(expectation) if id not in self.targets)
+        return len({self.problem.profiles[id].publisher for id in meeting}) >= expectation.publishers
 
     def publishers(self, expectation: Expectation) -> frozenset[str]:
         """Those that meet an expectation by the plan."""
-        field = self.field(expectation)
-        return field.publishers(field.numbers[expectation.id])
+        meeting = self.field(expectation).meeting(expectation)
+        return frozenset(self.problem.profiles[id].publisher for id in meeting)
 
     def has_other(self, expectation: Expectation) -> bool:
         """Whether another alternative of its subscription is met by the plan."""
-        field = self.field(expectation)
-        return field.has_other(field.numbers[expectation.id])
+        others = [each for each in self.alternatives(expectation.subscription) if each.id != expectation.id]
+        return any(map(self.is_met, others))
 
     def state(self, expectation: Expectation) -> State:
         """The state as things are, whatever the plan."""
+        found = self._states.get(expectation.id)
+        if found is None:
+            found = self._states[expectation.id] = self._state(expectation)
+        return found
+
+    def _state(self, expectation: Expectation) -> State:
+        if self.problem.standing is not None:
+            return self.problem.standing.state(expectation.id)
         if self.problem.state is not None:
             return self.problem.state(expectation.id)
-        return match(expectation, self.field(expectation).profiles).state
+        return match(expectation, self.field(expectation).profiles.values()).state
 
-    def candidates(self, expectation: Expectation) -> Iterator[Candidate]:
-        """Profiles that do not meet an expectation and could, best first."""
+    @cached_property
+    def _states(self) -> dict[str, State]:
+        standing = self.problem.standing
+        return dict(standing.states()) if standing is not None and self.problem.undecided is None else {}
+
+    def candidates(self, expectation: Expectation, *, priced: bool = True) -> Iterator[Candidate]:
+        """Profiles that do not meet an expectation and could, best first.
+
+        Those that are not ``priced`` have their extra cost only where it takes that to rank them, or else NaN.
+        """
         field = self.field(expectation)
-        number = field.numbers[expectation.id]
-        rough = field.rough_costs(number)
+        rough = field.rough_costs(expectation)
         if expectation.publishers > 1:
-            rough[np.isin(field.owners, field.meeting(number))] = np.inf
+            meeting = set(field.meeting(expectation))
+            rough[[row for row, (id, _) in enumerate(field.keys) if id in meeting]] = np.inf
+        is_even = field.is_even
         if self.problem.actions.declared:
             rough[np.isfinite(rough)] = np.nan
+            is_even = False
         known: dict[int, Candidate] = {}
 
-        def candidate(row: int) -> Candidate:
+        def candidate(row: int, *, priced: bool = True) -> Candidate:
             if row not in known:
-                place = int(field.owners[row])
-                known[row] = self._candidate(expectation, field.profiles[place], row - field.firsts[place])
+                id, mode = field.keys[row]
+                known[row] = self._candidate(expectation, field.profiles[id], mode, priced=priced)
             return known[row]
 
-        for row in np.flatnonzero(np.isnan(rough)).tolist():
+        for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
         while (least := rough.min(initial=np.inf)) < np.inf:
-            near = np.flatnonzero(rough <= least + _CLOSE * field.magnitude).tolist()
+            near = np.flatnonzero(rough <= least + _CLOSE * field.dearest).tolist()
             first = near[0] if len(near) == 1 else min(near, key=candidate)
-            yield candidate(first)
+            yield candidate(first, priced=priced)
             rough[first] = np.inf
 
     def harms(self, id: str, target: Target) -> bool:
         """Whether a subscription gets less than by the plan so far if a profile is moved."""
-        # Free properties only get better, and satisfaction is upward closed.
-        is_free = target.mode == self.targets.get(id, STAY).mode
-        return not is_free and any(_harms(field, *field.swayed(id, target)) for field in self._fields_of(id))
+        if target.mode == self.targets.get(id, STAY).mode:
+            return False  # free properties only get better, and satisfaction is upward closed
+        gone, new = self._swayed(id, target)
+        for subscription in {each.subscription for each in gone.values()}:
+            alternatives = self.alternatives(subscription)
+            now = {each.id: each for each in alternatives if self.is_met(each)}
+            then = {
+                each.id: each for each in alternatives if each.id in new or (each.id in now and each.id not in gone)
+            }
+            if _best(then) < _best(now):
+                return True
+        return False
+
+    def _swayed(self, id: str, target: Target) -> tuple[Mapping[str, Expectation], Mapping[str, Expectation]]:
+        """Expectations that would be lost, and if there are any, those that would be won, if a profile moved."""
+        gone: dict[str, Expectation] = {}
+        new: dict[str, Expectation] = {}
+        for field in self._asked_of(id):
+            before, after = field.where(id), field.where(id, target)
+            lost = (each for each in field.met_only_by(before, after) if self.field(each).depends_on(id, each))
+            gone |= {each.id: each for each in lost}
+        for field in self._asked_of(id) if gone else ():
+            before, after = field.where(id), field.where(id, target)
+            won = (each for each in field.met_only_by(after, before) if self.field(each).waits_for(id, each))
+            new |= {each.id: each for each in won}
+        return gone, new
 
     def move(self, id: str, target: Target) -> None:
         """Have a profile moved by the plan."""
-        for field in self._fields_of(id):
+        pool = self.problem.pools.get(id, "")
+        for field in self._containing[pool]:
             field.move(id, target)
+        if target.mode:
+            self._switched.add(pool)
         if target:
             self.targets[id] = target
         else:
@@ -131,32 +179,85 @@ class Ground:
             for id, target in sorted(self.targets.items())
         )
 
-    def _candidate(self, expectation: Expectation, profile: Profile, mode: int) -> Candidate:
+    def price(self, candidate: Candidate) -> float:
+        """The extra cost of a candidate."""
+        if not math.isnan(candidate.extra):
+            return candidate.extra
+        profile, before = self.problem.profiles[candidate.profile], self.targets.get(candidate.profile, STAY)
+        return cost_of(profile, candidate.target, self.problem.actions, before)
+
+    def _candidate(self, expectation: Expectation, profile: Profile, mode: int, *, priced: bool) -> Candidate:
         before = self.targets.get(profile.id, STAY)
         values = dict(before.values)
         for id, need in expectation.needs.items():
             capability = profile.capabilities.get(id)
             if capability and not need.about.at_least(values.get(id, capability.cv), need.floor):
                 values[id] = cheapest(capability, need.floor, self.problem.actions)
-        changed = sum(value != before.values.get(id) for id, value in values.items())
+        changed = sum(value != before.values.get(id) for id, value in values.items()) if priced else 0
         name = ""
         if profile.modes:
             now, then = profile.mode_named(before.mode or profile.mode), profile.modes[mode]
             name = "" if then.name == profile.mode else then.name
             changed += sum(now.values[id] != then.values[id] for id in profile.moded)
         target = Target(values=values, mode=name)
-        extra = cost_of(profile, target, self.problem.actions, before)
+        extra = cost_of(profile, target, self.problem.actions, before) if priced else math.nan
         return Candidate(extra, changed, profile.id, mode, target)
 
-    def _fields_of(self, id: str) -> list[Field]:
-        return [self._field(pools) for pools in self._touching.get(self.problem.pools.get(id, ""), ())]
+    def _asked_of(self, id: str) -> list[Field]:
+        """Fields that together have all expectations to which a profile is relevant."""
+        pool = self.problem.pools.get(id, "")
+        if self.problem.standing is not None:
+            return [self._field(frozenset({pool}))]
+        return [self._field(pools) for pools in self._touching.get(pool, ())]
 
     def _field(self, pools: frozenset[str]) -> Field:
-        if pools not in self._fields:
-            ids = sorted(id for pool in pools for id in self._members.get(pool, ()))
-            profiles = [self.problem.profiles[id] for id in ids]
-            self._fields[pools] = Field(self._asking[pools], profiles, self.targets)
-        return self._fields[pools]
+        field = self._fields.get(pools)
+        if field is None:
+            field = self._fields[pools] = self._made(pools)
+            for pool in pools:
+                self._containing[pool].append(field)
+            moved = field.profiles.keys() & self.targets.keys()
+            if not moved and self.problem.undecided is None:
+                field.keep_served()
+            for id in moved:
+                field.move(id, self.targets[id])
+        return field
+
+    def _made(self, pools: frozenset[str]) -> Field:
+        standing = self.problem.standing
+        if standing is not None:
+            found = [each for name in pools if (each := standing.pool(name)) is not None and each.profiles]
+            if len(pools) == 1 and found:
+                return Field.of_pool(standing, *pools)
+            profiles = {id: each for pool in found for id, each in pool.profiles.items()}
+        else:
+            profiles = {id: self.problem.profiles[id] for pool in pools for id in self._members.get(pool, ())}
+        asking = () if standing is not None else self._asking.get(pools, ())
+        return Field.of_all(asking, [profiles[id] for id in sorted(profiles)])
+
+    @cached_property
+    def _asking(self) -> Mapping[frozenset[str], list[Expectation]]:
+        """Who asks, by the pools that are relevant to it."""
+        found: dict[frozenset[str], list[Expectation]] = defaultdict(list)
+        for each in self.problem.expectations:
+            found[self.problem.relevant.get(each.subscription, frozenset())].append(each)
+        return found
+
+    @cached_property
+    def _together(self) -> Mapping[str, list[Expectation]]:
+        found: dict[str, list[Expectation]] = defaultdict(list)
+        for each in self.problem.expectations:
+            found[each.subscription].append(each)
+        return found
+
+    @cached_property
+    def _touching(self) -> Mapping[str, list[frozenset[str]]]:
+        """Pool → the fields that it is in."""
+        found: dict[str, list[frozenset[str]]] = defaultdict(list)
+        for pools in self._asking:
+            for pool in pools:
+                found[pool].append(pools)
+        return found
 
     @cached_property
     def _members(self) -> Mapping[str, list[str]]:
@@ -167,15 +268,5 @@ class Ground:
         return found
 
 
-def _harms(field: Field, lost: Sequence[int], won: Sequence[int]) -> bool:
-    return any(_falls(field, field.alternatives[field.expectations[each].subscription], lost, won) for each in lost)
-
-
-def _falls(field: Field, alternatives: Sequence[int], lost: Sequence[int], won: Sequence[int]) -> bool:
-    """Whether the best satisfied one of some alternatives is better now than it would be, or the only one."""
-    met = {each for each in alternatives if field.is_met(each)}
-    before, after = (
-        max(((field.expectations[each].utility, True) for each in some), default=(0.0, False))
-        for some in (met, met - set(lost) | set(won) & set(alternatives))
-    )
-    return after < before
+def _best(satisfied: Mapping[str, Expectation]) -> tuple[float, bool]:
+    return max(((each.utility, True) for each in satisfied.values()), default=(0.0, False))

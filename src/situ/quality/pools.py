@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from situ.quality.expectation import Expectation
+from situ.quality.operating import slopes
 from situ.quality.profile import Profile
 from situ.quality.property import Point
 from situ.quality.rows import Columns, Flags, Matrix, Numbers, Rows, at_least, at_most
@@ -51,6 +52,9 @@ class Floors:
             self._numbers = grown
         self._numbers[first : len(self._rows)] = numbers
 
+    def place(self, number: int) -> int:
+        return self._rows.place(number)
+
     def drop(self, number: int) -> None:
         place = self._rows.drop(number)
         self._numbers[place] = self._numbers[len(self._rows)]
@@ -67,11 +71,18 @@ class Pool:
         self.able = Skyline(self.columns)
         """By the best points that can be had."""
         self.floors = Floors(self.columns)
+        self.rises: Rows[str] = Rows(self.columns)
+        """By how much the cost of a free property rises with each unit of goodness; NaN where it does not evenly."""
+        self.dearest = 1.0
+        """No cost that rises evenly was ever higher."""
 
     def put(self, profile: Profile) -> bool:
         """Put a profile; whether a point of it is another than before."""
         before = self.profiles.get(profile.id)
         self.profiles[profile.id] = profile
+        costs = slopes(profile)
+        self.rises.put(profile.id, self.columns.vector(costs.rises))
+        self.dearest = max(self.dearest, costs.dearest)
         reach = profile.reach()
         changed = self.now.put((profile.id, 0), profile.current())
         for place, point in enumerate(reach):
@@ -84,6 +95,9 @@ class Pool:
     def put_new(self, profiles: Sequence[Profile]) -> None:
         """Put many at once that are not here yet."""
         self.profiles |= {each.id: each for each in profiles}
+        costs = [slopes(each) for each in profiles]
+        self.rises.put_new([each.id for each in profiles], self.columns.matrix([each.rises for each in costs]))
+        self.dearest = max(self.dearest, *(each.dearest for each in costs))
         current = [each.current() for each in profiles]
         self.now.put_new([(each.id, 0) for each in profiles], self.columns.matrix(current))
         reach = [((each.id, place), point) for each in profiles for place, point in enumerate(each.reach())]
@@ -91,6 +105,7 @@ class Pool:
 
     def drop(self, id: str) -> None:
         profile = self.profiles.pop(id)
+        self.rises.drop(id)
         self.now.drop((id, 0))
         for place in range(len(profile.modes) or 1):
             self.able.drop((id, place))

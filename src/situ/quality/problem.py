@@ -19,6 +19,7 @@ from situ.quality.property import Point
 
 if TYPE_CHECKING:
     from situ.quality.matching import State
+    from situ.quality.standing import Standing
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -105,6 +106,9 @@ class Problem:
     """Ids of expectations that are decided on; None: of all. Others only must not be harmed."""
     state: Callable[[str], State] | None = None
     """The state of an expectation, from who knows it without looking; None: it is worked out."""
+    standing: Standing | None = None
+    """What is kept about all these profiles and expectations, if it is: then little has to be worked out, and those
+    that are not decided on need not be among the expectations to be protected."""
 
 
 Decide = Callable[[Problem], Plan]

@@ -44,6 +44,10 @@ class Columns:
     def __len__(self) -> int:
         return len(self._places)
 
+    def place(self, id: str) -> int:
+        """Where a property is; from now on, if it is new."""
+        return self._places[id]
+
     def vector(self, point: Mapping[str, float]) -> Matrix:
         """A point as an array."""
         return self.matrix([point])[:, 0]

@@ -50,7 +50,7 @@ def solve(problem: Problem, rule: Rule) -> Plan:
         targets=targets,
         cost=float(cost),
         adopted=adopted,
-        for_nobody=for_nobody(ground, adopted),
+        for_nobody=for_nobody(ground, adopted, list(targets)),
         declined=_declined(ground, wanting, float(cost)),
         exact=not bounds,
         bound=min(known) if known and len(known) == len(bounds) else None,

@@ -58,6 +58,8 @@ class Standing:
         self._asking: list[_Entry] = []
         """By number, likewise."""
         self._free_entries: list[int] = []
+        self._together: dict[str, dict[str, Expectation]] = {}
+        """Subscription → its expectations, by id."""
         self._several: dict[str, set[str]] = {}
         """Pool → the expectations of several publishers to which it is relevant."""
         self._states: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -110,6 +112,28 @@ class Standing:
         pool = self._pools[self._homes[profile].pool]
         met, _ = pool.met_by(pool.profiles[profile])
         return tuple(self._asking[number].expectation.id for number in pool.floors.numbers[met].tolist())
+
+    def pool(self, name: str) -> Pool | None:
+        """All that is known of a pool; it changes with what is put and dropped."""
+        return self._pools.get(name)
+
+    def number(self, id: str) -> int:
+        """By which pools know an expectation."""
+        return self._entries[id].number
+
+    def expectation(self, number: int) -> Expectation:
+        return self._asking[number].expectation
+
+    def are_satisfied(self, numbers: Numbers) -> NDArray[np.bool_]:
+        return np.asarray(self._states[numbers] == _NOW)
+
+    def alternatives(self, subscription: str) -> tuple[Expectation, ...]:
+        """The expectations of a subscription."""
+        return tuple(self._together.get(subscription, {}).values())
+
+    def wanting_several(self, pool: str) -> tuple[Expectation, ...]:
+        """Those that want several publishers and can get some of this pool; no pool has their floors."""
+        return tuple(self._entries[id].expectation for id in sorted(self._several.get(pool, ())))
 
     # ── changing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -226,6 +250,7 @@ class Standing:
                 number = self._free_entries.pop() if self._free_entries else len(self._asking)
             entry = self._entries[id] = _Entry(number, expectation, pools)
             self._asking[number : number + 1] = (entry,)
+            self._together.setdefault(expectation.subscription, {})[id] = expectation
             entries.append(entry)
         self._grow()
         decided = [each for each in entries if each.expectation.publishers == 1]
@@ -260,6 +285,10 @@ class Standing:
     def _forget(self, id: str) -> int:
         """Take out what an expectation asks, and tell the number that it had."""
         number, expectation, pools = self._entries.pop(id)
+        together = self._together[expectation.subscription]
+        del together[id]
+        if not together:
+            del self._together[expectation.subscription]
         for name in pools:
             if expectation.publishers > 1:
                 self._several[name].remove(id)

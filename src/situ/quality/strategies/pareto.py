@@ -20,12 +20,12 @@ def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
     for each in problem.expectations:
         making.decide_if_open(each)
-    adopted = claims_of(making.ground, making.claiming())
+    adopted = claims_of(making.ground, making.claiming(), making.moved_for)
     return Plan(
         targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
         cost=making.ground.cost(),
         adopted=adopted,
-        for_nobody=for_nobody(making.ground, adopted),
+        for_nobody=for_nobody(making.ground, adopted, making.unclaimed()),
         declined={id: each for id, each in making.declined.items() if id not in adopted},
     )
 
@@ -37,6 +37,7 @@ class _Making:
     lost: list[Expectation] = field(default_factory=list)
     """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
     declined: dict[str, Refusal] = field(default_factory=dict)
+    moved_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
     spent: list[float] = field(default_factory=list)
 
     def decide_if_open(self, expectation: Expectation) -> None:
@@ -57,27 +58,35 @@ class _Making:
         return [*self.wanting, *(each for each in self.lost if not self.ground.is_met_unmoved(each))]
 
     def decide(self, expectation: Expectation) -> None:
-        found = self._candidates(expectation)
+        has_other = self.ground.has_other(expectation)
+        found = self._candidates(expectation, priced=has_other or self._is_budgeted)
         if isinstance(found, Refusal):
             self.declined[expectation.id] = found
-            return
-        extra = math.fsum(each.extra for each in found)
-        if not found:
-            return
-        if extra > 0 and self.ground.has_other(expectation):
+        elif found and has_other and (extra := math.fsum(each.extra for each in found)) > 0:
             first = found[0]
             self.declined[expectation.id] = Refusal(
                 why="alternative", profile=first.profile, target=first.target, extra=extra
             )
-            return
-        for each in found:
-            self.ground.move(each.profile, each.target)
-            self.spent.append(each.extra)
+        else:
+            self.moved_for[expectation.id] = tuple(each.profile for each in found)
+            for each in found:
+                self.ground.move(each.profile, each.target)
+                self.spent.append(each.extra)
 
-    def _candidates(self, expectation: Expectation) -> list[Candidate] | Refusal:
+    def unclaimed(self) -> list[str]:
+        """Profiles that may have been moved further than somebody needs now."""
+        protect, targets = self.ground.problem.strategy.protect, self.ground.targets
+        several = any(len(each) > 1 for each in self.moved_for.values())
+        return [id for id, each in targets.items() if each.mode or several or not protect]
+
+    @property
+    def _is_budgeted(self) -> bool:
+        return self.ground.problem.strategy.budget is not None
+
+    def _candidates(self, expectation: Expectation, *, priced: bool) -> list[Candidate] | Refusal:
         """As many as are needed; why not, if there are some but not enough; none, if it is out of reach."""
         if expectation.publishers == 1:
-            found = self._first(expectation, [])
+            found = self._first(expectation, [], priced=priced)
             return [found] if isinstance(found, Candidate) else found or []
         return self._several(expectation)
 
@@ -99,15 +108,19 @@ class _Making:
             return taken
         return refusal or []
 
-    def _first(self, expectation: Expectation, taken: list[Candidate]) -> Candidate | Refusal | None:
+    def _first(
+        self, expectation: Expectation, taken: list[Candidate], *, priced: bool = True
+    ) -> Candidate | Refusal | None:
         """The best candidate that is permitted; why the best one is not, if none is."""
         refusal: Refusal | None = None
         counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
-        for each in self.ground.candidates(expectation):
+        for each in self.ground.candidates(expectation, priced=priced):
             if self.ground.problem.profiles[each.profile].publisher in counted:
                 continue
             if why := self._forbids(each, taken):
-                refusal = refusal or Refusal(why=why, profile=each.profile, target=each.target, extra=each.extra)
+                refusal = refusal or Refusal(
+                    why=why, profile=each.profile, target=each.target, extra=self.ground.price(each)
+                )
             else:
                 return each
         return refusal
