@@ -23,6 +23,7 @@ from situ.errors import SituError
 from situ.event.row import Row, origins_of
 from situ.host import supervise as supervising
 from situ.host.delivered import Delivered
+from situ.host.engines import OnMeasured
 from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
 from situ.host.logs import LOG, logging_to
 from situ.host.pulse import Pulse
@@ -73,6 +74,7 @@ class Counts:
     origins: Counter[str] = field(default_factory=Counter)
     originals: Counter[str] = field(default_factory=Counter)
     converted: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
 
 
 def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
@@ -119,6 +121,21 @@ def test_terms_are_named_where_they_are_not_roots() -> None:
     assert decode_figures(figures.encode()) == figures
 
 
+def test_what_was_dropped_is_told_below_whom_it_was_dropped_for() -> None:
+    dropped = {"desk/a rate": 7, "desk/a late": 1, "desk/ab rate": 5, "wall/z confidence": 2}
+    figures = Figures(engine="edge", subscriptions={"desk/a": 9, "desk/ab": 4}, dropped=dropped)
+    assert show_delivered(figures) == [
+        ("desk/a", 9),
+        ("desk/a dropped for rate", 7),
+        ("desk/a dropped for late", 1),
+        ("desk/ab", 4),
+        ("desk/ab dropped for rate", 5),
+        ("wall/z", 0),
+        ("wall/z dropped for confidence", 2),
+    ]
+    assert decode_figures(figures.encode()) == figures
+
+
 def test_contexts_of_subscriptions_are_learnt_with_the_deployment() -> None:
     there = Subscription(client="a", name="one", types=("T",), context="us")
     here = Subscription(client="b", name="two", types=("T",))
@@ -146,6 +163,7 @@ class Engine:
     def __init__(self, *failures: SituError) -> None:
         self._failures = list(failures)
         self.starts = 0
+        self.on_measured: OnMeasured | None = None
 
     async def start(self) -> None:
         self.starts += 1

@@ -165,10 +165,17 @@ def accepted(figures: Figures) -> _Counts:
 def delivered(figures: Figures) -> _Counts:
     """Events by subscription, and in whose terms they are delivered if not in root's."""
     terms = figures.terms
-    return [
-        (f"{name} in {terms[name]}" if name in terms else name, number)
-        for name, number in _sorted(figures.subscriptions)
-    ]
+    found: _Counts = []
+    for name, number in _sorted({**dict.fromkeys(_shaped(figures), 0), **figures.subscriptions}):
+        found.append((f"{name} in {terms[name]}" if name in terms else name, number))
+        own = {key: count for key, count in figures.dropped.items() if key.startswith(f"{name} ")}
+        found += [(f"{name} dropped for {key.removeprefix(f'{name} ')}", count) for key, count in _sorted(own)]
+    return found
+
+
+def _shaped(figures: Figures) -> list[str]:
+    """Subscriptions of which something was dropped."""
+    return [key.partition(" ")[0] for key in figures.dropped]
 
 
 def _situations(figures: Figures) -> _Counts:

@@ -7,14 +7,18 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from situ.bus.address import Address
 from situ.bus.interface import Bus
 from situ.deployment.tally import Watched
+from situ.quality.panes import Pane
 from situ.settings import Settings
+
+OnMeasured = Callable[[tuple[Pane, ...], int], None]
+"""Takes panes, and the instant of event time up to which all are complete."""
 
 
 class Counts(Protocol):
@@ -48,9 +52,16 @@ class Counts(Protocol):
     def converted(self) -> Mapping[str, int]:
         """Events put in the terms of a context, by context: each once, however many get it."""
 
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+
 
 class Engine(Protocol):
     """An engine in the process of a run. It tells the bus that it is alive, and which deployment it works with."""
+
+    on_measured: OnMeasured | None
+    """Who is told what publishers do, on the loop of the run."""
 
     @property
     def name(self) -> str: ...

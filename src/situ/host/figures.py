@@ -58,6 +58,8 @@ class Figures:
     """Events that those of their own context got as they were sent, by context."""
     converted: Mapping[str, int] = field(default_factory=dict)
     """Events put in the terms of a context, by context: each once, however many get it."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
     memory: Mapping[str, int] = field(default_factory=dict)
     situations: SituationFigures = field(default_factory=SituationFigures)
     """How policies are, if there are some."""
@@ -78,6 +80,7 @@ class Figures:
             self,
             types=_highest(self.types),
             origins=_highest(self.origins),
+            dropped=_highest(self.dropped),
             subscriptions=subscriptions,
             terms=terms,
             situations=self.situations.shortened(),

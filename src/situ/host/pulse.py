@@ -85,6 +85,7 @@ class Pulse:
             terms=self._delivered.terms(subscriptions),
             originals=dict(counts.originals),
             converted=dict(counts.converted),
+            dropped=dict(counts.dropped),
             memory=used,
             situations=situation_figures(self._learnt, engine.watched, _now()),
         )

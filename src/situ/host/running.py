@@ -120,6 +120,7 @@ class Running:
         else:
             engine = spark_engine(bus, self.folder, self.settings, address)
             router = Router(bus, registry, folder=self.folder)
+            engine.on_measured = router.quality.measured
         _begin(stack, self._pulse.beat(bus, engine))
 
         async def stop() -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import queue
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -21,9 +23,11 @@ from situ.bus.interface import Bus
 from situ.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.deployment.tally import Tally, Watched
 from situ.errors import SituError
+from situ.host.engines import OnMeasured
 from situ.host.logs import SPARK_LOG
-from situ.pipeline.counters import Totals
+from situ.pipeline.counters import Counts, Totals
 from situ.pipeline.offsets import Offset, last_batch, read_offset
+from situ.quality.panes import Pane
 from situ.registry.engines import engine_alive, report_adopted
 from situ.settings import Settings
 
@@ -59,6 +63,9 @@ class HostedSpark:
         self._watched = Watched()
         self._alive = AsyncExitStack()
         self._reporting: asyncio.Task[None] | None = None
+        self.on_measured: OnMeasured | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._panes: queue.SimpleQueue[tuple[Counts, ...]] = queue.SimpleQueue()
         self._turn = threading.Lock()
 
     @property
@@ -89,6 +96,8 @@ class HostedSpark:
         if self._reporting is None:
             await self._alive.enter_async_context(engine_alive(self._bus, self.name))
             self._reporting = asyncio.create_task(self._report())
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell_measured())
 
     async def ended(self) -> None:
         while not await self._has_ended(_LOOK):
@@ -107,9 +116,10 @@ class HostedSpark:
             raise SituError(ENGINE_FAILED(engine=self.name, reason=reason, remedy=remedy)) from error
 
     async def stop(self) -> None:
-        if self._reporting is not None:
-            self._reporting.cancel()
-            await asyncio.wait({self._reporting})
+        for task in (self._reporting, self._telling):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         await self._alive.aclose()
         await asyncio.to_thread(self._stop)
 
@@ -122,6 +132,20 @@ class HostedSpark:
                     await report_adopted(self._bus, self.name, version)
                     reported = version
             await asyncio.sleep(_GLANCE)
+
+    async def _tell_measured(self) -> None:
+        """Say what publishers do, on this loop: batches end on threads of Spark's."""
+        from situ.pipeline.measure import BatchMeasuring
+
+        measuring = BatchMeasuring(self._settings)
+        while True:
+            await asyncio.sleep(_LOOK)
+            panes: list[Pane] = []
+            while not self._panes.empty():
+                panes += measuring.add(self._panes.get())
+            until = measuring.until(time.time_ns() // 1000)
+            if self.on_measured is not None and until is not None:
+                self.on_measured(tuple(panes), until)
 
     def _start(self) -> None:
         with self._turn:
@@ -186,6 +210,8 @@ class HostedSpark:
 
     def _on_batch(self, batch: Batch) -> None:
         self._reached, self._seconds = batch.offset, batch.seconds
+        if any(each.measured for each in batch.counts):
+            self._panes.put(batch.counts)
 
     def _on_detect(self, batch: DetectBatch) -> None:
         tally = Tally()
