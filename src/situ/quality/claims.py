@@ -7,7 +7,7 @@ whoever is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
@@ -37,6 +37,13 @@ class Claims(Mapping[str, tuple[Claim, ...]]):
 
     def __len__(self) -> int:
         return len(self._serving)
+
+    def on(self, profiles: Set[str]) -> Iterator[Claim]:
+        """All claims on some profiles."""
+        for expectation, serving in self._serving.values():
+            for id in serving:
+                if id in profiles:
+                    yield self._claim(expectation, self._problem.profiles[id])
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -72,10 +79,8 @@ def claims_of(
 def for_nobody(ground: Ground, adopted: Claims, among: Sequence[str]) -> Mapping[str, Target]:
     """What a plan does to some profiles that no claim asks for: it is cheaper so."""
     claimed: dict[str, list[Target]] = {id: [ground.problem.start.get(id, STAY)] for id in among}
-    for claims in adopted.values() if among else ():
-        for each in claims:
-            if each.profile in claimed:
-                claimed[each.profile].append(each.target)
+    for each in adopted.on(claimed.keys()):
+        claimed[each.profile].append(each.target)
     found = {id: _without(ground.targets[id], claims) for id, claims in claimed.items()}
     return {id: target for id, target in found.items() if target}
 
