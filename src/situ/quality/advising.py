@@ -105,7 +105,10 @@ def _relying(state: State, known: Known, target: Target) -> list[Held]:
     """Those in force that have what they need of this profile alone, and would not after it fell back."""
     if not target or known.effective is None:
         return []
-    less = point_at(known.effective, target)
+    # By what is declared: a mode that it is not expected to take on advice it can still go back to.
+    after = point_at(known.profile, target)
+    moved = (*target.values, *(known.profile.moded if target.mode else ()))
+    less = {**known.effective.current(), **{id: after[id] for id in moved}}
     found = []
     for id in state.by_pool.get(known.pool or "", ()):
         held = state.expectations[id]
@@ -154,7 +157,7 @@ def see_effect(state: State, work: Work) -> None:
 def does(profile: Profile, target: Target) -> bool:
     """Whether a profile does at least what a target says."""
     now = profile.current()
-    if target.mode and target.mode not in {each.name for each in profile.modes}:
+    if target.mode and all(each.name != target.mode for each in profile.modes):
         return False
     wanted = point_at(profile, target)
     asked = (*target.values, *(profile.moded if target.mode and target.mode != profile.mode else ()))

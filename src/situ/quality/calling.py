@@ -219,7 +219,7 @@ def change_profile(state: State, work: Work, known: Known, new: Profile) -> None
     """A publisher declares something else. What it does because it was advised to is not what it does by itself."""
     before, known.profile = known.profile, new
     done = _followed(before, new, known.course.asked)
-    known.ledger.remember(before, done)
+    known.ledger.follow(before, done)
     followed = moved(before, done)
     # Whoever does what it was advised to, if late, need not be waited for.
     known.course.thaw()

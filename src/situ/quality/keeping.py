@@ -28,7 +28,7 @@ from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
 
 TOLD = "told"
-"""What the last step told, and the number of the last message."""
+"""What the last step told and did, and the number of the last message."""
 GONE = "gone"
 
 
@@ -38,11 +38,12 @@ def kept_values(state: State, work: Work) -> dict[str, Any]:
     for key in sorted(work.keep):
         kind, _, id = key.partition("/")
         found[key] = _VALUES[kind](state, id)
-    told = tuple(work.tells)
+    told, unshaped = tuple(work.tells), tuple(sorted(id for id, shape in work.shaped.items() if shape is None))
     # What the step before told has been told when this one begins, so it can be forgotten with the next writing.
-    if told or (found and state.told):
-        state.told = told
-        found[TOLD] = {"number": state.number, "messages": [tell_as_json(each) for each in told]}
+    if told or unshaped or (found and (state.told or state.unshaped)):
+        state.told, state.unshaped = told, unshaped
+        messages = [tell_as_json(each) for each in told]
+        found[TOLD] = {"number": state.number, "messages": messages, "unshaped": list(unshaped)}
     return found
 
 
@@ -143,6 +144,7 @@ def _take_up_other(state: State, key: str, value: Any) -> None:
     if key == TOLD:
         state.number = value["number"]
         state.told = tuple(_tell(each) for each in value["messages"])
+        state.unshaped = tuple(value["unshaped"])
     elif key == GONE:
         state.gone = set(value)
 

@@ -51,6 +51,12 @@ class Ledger:
         if target.mode and not self.mode:
             self.mode = profile.mode
 
+    def follow(self, profile: Profile, done: Target) -> None:
+        """A publisher is at a target now. Who did less than it said may have been asked for less than it said."""
+        self.remember(profile, done)
+        for id, value in done.values.items():
+            self.baseline[id] = profile.capabilities[id].about.worse(self.baseline[id], value)
+
     def release(self, expectation: str) -> bool:
         """Whether there was a claim to take back."""
         self._best = None

@@ -114,8 +114,9 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
     kept, deployed = state.restored.kept, state.deployed
     state.begun = True
     lost = take_up(state, kept, deployed.quality.known)
-    # Whoever was told something last may not have heard it.
+    # Whoever was told something last may not have heard it; the same goes for shapes.
     work.tells += state.told
+    work.shaped |= dict.fromkeys(state.unshaped)
     for id, held in lost:
         disown(state, work, id, held)
     work.shaped |= state.shapes

@@ -126,6 +126,8 @@ class State:
     """Of the message that was told last."""
     told: tuple[Tell, ...] = ()
     """What the last step told: known to be told when the next one begins."""
+    unshaped: tuple[str, ...] = ()
+    """Subscriptions that the last step took the shape from, likewise."""
     alarms: list[tuple[float, Alarm]] = field(default_factory=list)
     """A heap; those that are in ``times`` with another time are void."""
     times: dict[Alarm, float] = field(default_factory=dict)
