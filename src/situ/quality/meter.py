@@ -67,8 +67,10 @@ class _Columns:
 
     times: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
-    delivered: list[int] = field(default_factory=list)
-    incarnations: list[int] = field(default_factory=list)
+    delivered: list[tuple[int, int]] = field(default_factory=list)
+    """When, and how many."""
+    incarnations: list[tuple[int, int]] = field(default_factory=list)
+    """Which, and how many; a publisher has one after the other."""
     numbers: list[int] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
     confidences: list[float | None] = field(default_factory=list)
@@ -78,8 +80,11 @@ class _Columns:
         codes = self.codes
         self.times += [row.time for row in rows]
         self.received += [row.recv for row in rows]
-        self.delivered += [now] * len(rows)
-        self.incarnations += [row.incarnation for row in rows]
+        self.delivered.append((now, len(rows)))
+        if rows[0].incarnation == rows[-1].incarnation:
+            self.incarnations.append((rows[0].incarnation, len(rows)))
+        else:
+            self.incarnations += [(row.incarnation, 1) for row in rows]
         self.numbers += [row.seq for row in rows]
         self.confidences += [row.confidence for row in rows]
         for source in {row.source for row in rows}:
@@ -132,26 +137,28 @@ def _reach(track: Track, times: Ints, received: Ints) -> None:
 
 
 def _panes(publisher: str, type: str, columns: _Columns, times: Ints, gaps: Ints) -> list[Pane]:
-    delivered = np.array(columns.delivered, dtype=np.int64)
+    delivered = _repeated(columns.delivered)
     latency = _buckets(delivered - np.array(columns.received, dtype=np.int64))
     freshness = _buckets(delivered - times)
-    incarnations = np.array(columns.incarnations, dtype=np.int64)
+    incarnations = _repeated(columns.incarnations)
     numbers = np.array(columns.numbers, dtype=np.int64)
-    confidences = np.array([math.nan if each is None else each for each in columns.confidences])
-    across = _older(times)
-    ahead = times > delivered
-    found = []
+    confidences = np.array(columns.confidences, dtype=np.float64)
+    across, ahead = _older(times), times > delivered
     starts = times // LENGTH
-    for start in np.unique(starts):
-        own = starts == start
-        stated = confidences[own & ~np.isnan(confidences)]
-        between = gaps[own & (gaps > -_UNKNOWN)]
+    order = np.argsort(starts, kind="stable")
+    begins = np.flatnonzero(np.diff(starts[order], prepend=starts[order[0]] - 1))
+    found = []
+    for own in np.split(order, begins[1:]):
+        stated = confidences[own]
+        stated = stated[~np.isnan(stated)]
+        between = gaps[own]
+        between = between[between > -_UNKNOWN]
         found.append(
             Pane(
                 publisher=publisher,
                 type=type,
-                start=int(start) * LENGTH,
-                events=int(own.sum()),
+                start=int(starts[own[0]]) * LENGTH,
+                events=len(own),
                 last=int(times[own].max()),
                 confidence=math.fsum(stated.tolist()),
                 confident=len(stated),
@@ -165,6 +172,11 @@ def _panes(publisher: str, type: str, columns: _Columns, times: Ints, gaps: Ints
             )
         )
     return found
+
+
+def _repeated(several: Sequence[tuple[int, int]]) -> Ints:
+    values, counts = zip(*several, strict=True)
+    return np.repeat(np.array(values, dtype=np.int64), counts)
 
 
 def _older(times: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -212,13 +224,15 @@ def _buckets(durations: Ints) -> Ints:
 
 
 def _sketch(buckets: Ints) -> Sketch:
-    values, counts = np.unique(buckets, return_counts=True)
-    return Sketch(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    counts = np.bincount(buckets)
+    some = np.flatnonzero(counts)
+    return Sketch(dict(zip(some.tolist(), counts[some].tolist(), strict=True)))
 
 
 def _numbers(incarnations: Ints, numbers: Ints) -> dict[int, Numbers]:
     found = {}
-    for incarnation in np.unique(incarnations):
+    for incarnation in np.unique(incarnations).tolist():
         own = numbers[incarnations == incarnation]
-        found[int(incarnation)] = Numbers(int(own.min()), int(own.max()), len(np.unique(own)))
+        distinct = len(own) if bool((np.diff(own) > 0).all()) else len(np.unique(own))
+        found[incarnation] = Numbers(int(own.min()), int(own.max()), distinct)
     return found

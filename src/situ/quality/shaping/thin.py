@@ -23,6 +23,8 @@ from situ.quality.shaping.windows import Window, window_at
 _MINUTE = 60_000_000
 _ACROSS: Key = ()
 
+_NONE = Window(-NEVER, 0, 0, quota=False)
+
 Named = tuple[str, Window]
 """A window of what one attribute says; of everything, if that is not told apart."""
 
@@ -43,6 +45,10 @@ class _Line(Track):
 
     windows: dict[Named, _Filled] = field(default_factory=dict)
     due: int = NEVER
+    limit: Limit | None = None
+    window: Window = _NONE
+    filled: _Filled | None = None
+    """The window that the event before fell into, by which limit, and what is known of it: the next mostly does, too."""
 
 
 class Thinned:
@@ -75,38 +81,66 @@ class Thinned:
         return self._wait(rows) if self._waits else self._first(rows)
 
     def _first(self, rows: Sequence[Row]) -> list[Row]:
-        lines, line_of, limits, passed = self._lines, self._line_of, self.thin.limits, []
-        only = limits[0] if len(limits) == 1 and limits[0].since is None and limits[0].until is None else None
+        limits = self.thin.limits
+        if len(limits) == 1 and limits[0].since is None and limits[0].until is None:
+            return self._first_of(rows, limits[0])
+        passed: list[Row] = []
         old = 2 * self._patience.lateness
-        events, minutes, quota, length = _plain(only) if only is not None else (1, 1, False, 1)
-        capacity = events if quota else 1
+        for row in rows:
+            key = self._line_of(row)
+            line = self._lines.get(key) or self._begin(key)
+            window = window_at(row.time, limits)
+            if window is None:
+                passed.append(row)
+            elif window.end <= line.high - old:
+                self.late += 1
+                continue
+            elif self._fill(line, window, window.capacity):
+                passed.append(row)
+            line.note(row)
+        return passed
+
+    def _fill(self, line: _Line, window: Window, capacity: int) -> bool:
+        """Whether there is room for one more in a window."""
+        filled = line.windows.get(("", window))
+        if filled is None:
+            filled = line.windows["", window] = _Filled(window.end)
+            _forget(line, line.high - 2 * self._patience.lateness)
+        line.window, line.filled = window, filled
+        if filled.count >= capacity:
+            self.dropped += 1
+            return False
+        filled.count += 1
+        return True
+
+    def _first_of(self, rows: Sequence[Row], limit: Limit) -> list[Row]:
+        """The same under one limit that always held, which is the usual case: event by event as little as can be."""
+        lines, line_of, passed = self._lines, self._line_of, []
+        old = 2 * self._patience.lateness
+        events, minutes, quota, length = _plain(limit)
+        factor, capacity = (1, events) if quota else (events, 1)
         for row in rows:
             key, time = line_of(row), row.time
             line = lines.get(key) or self._begin(key)
-            if only is None:
-                window = window_at(time, limits)
-                if window is None:
-                    line.note(row)
-                    passed.append(row)
-                    continue
-                capacity = window.capacity
-            else:
-                window = Window((time if quota else time * events) // length, events, minutes, quota)
+            number = time * factor // length
+            window = line.window
+            if number != window.number or line.limit is not limit:
+                window, line.limit = Window(number, events, minutes, quota), limit
             # An event is never behind the end of its window: most need not be asked whether they are late.
             if time < line.high - old and window.end <= line.high - old:
                 self.late += 1
                 continue
-            name = ("", window)
-            filled = line.windows.get(name)
-            if filled is None:
-                filled = line.windows[name] = _Filled(window.end)
-                _forget(line, line.high - old)
-            if filled.count < capacity:
+            filled = line.filled
+            if window is not line.window or filled is None:
+                if self._fill(line, window, capacity):
+                    passed.append(row)
+            elif filled.count < capacity:
                 filled.count += 1
                 passed.append(row)
             else:
                 self.dropped += 1
-            line.note(row)
+            if time > line.high:
+                line.note(row)
         return passed
 
     def _wait(self, rows: Sequence[Row]) -> list[Row]:
@@ -214,6 +248,8 @@ def _forget(line: _Line, before: int) -> None:
     gone = [name for name, each in line.windows.items() if each.end <= before]
     for name in gone:
         del line.windows[name]
+        if name[1] == line.window:
+            line.window, line.filled = _NONE, None
 
 
 def _earliest(row: Row) -> tuple[Any, ...]:
