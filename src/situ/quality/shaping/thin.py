@@ -48,7 +48,7 @@ class _Line(Track):
     limit: Limit | None = None
     window: Window = _NONE
     filled: _Filled | None = None
-    """The window that the event before fell into, by which limit, and what is known of it: the next mostly does, too."""
+    """Into which window the event before fell, by which limit, and what is known of it; so mostly does the next."""
 
 
 class Thinned:
