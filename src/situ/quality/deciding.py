@@ -173,6 +173,7 @@ def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: se
             if expectation.id not in plan.adopted and state.standing.state(expectation.id) is Standing.SATISFIABLE:
                 release(state, work, expectation.id)
                 undecided.add(expectation.id)
+    undecided |= _lost(state, work, problem, plan)
     for id in undecided | plan.adopted.keys():
         held = state.expectations[id]
         work.expectations.add(id)
@@ -190,3 +191,16 @@ def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: se
             state.claimed.setdefault(id, set()).add(claim.profile)
             work.advise.add(claim.profile)
             work.keep_profile(claim.profile)
+
+
+def _lost(state: State, work: Work, problem: Problem, plan: Plan) -> set[str]:
+    """Those for whom a profile was to be moved that is moved elsewhere now; another alternative of theirs is served."""
+    found = set()
+    for profile, target in plan.targets.items():
+        point = point_at(problem.profiles[profile], target)
+        for id in list(state.profiles[profile].ledger.claims):
+            if id not in plan.adopted and not state.meets(id, point):
+                release(state, work, id)
+                if state.standing.state(id) is Standing.SATISFIABLE:
+                    found.add(id)
+    return found
