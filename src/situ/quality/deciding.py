@@ -102,7 +102,7 @@ def _by_strategy(state: State, undecided: set[str]) -> list[tuple[Strategy, set[
         return [(state.quality.strategy_for(DEFAULT), undecided)]
     groups: list[tuple[Strategy, set[str]]] = []
     for id in sorted(undecided):
-        strategy = _strategy_of(state, state.expectations[id])
+        strategy = strategy_of(state, state.expectations[id])
         mine = next((ids for each, ids in groups if each == strategy), None)
         if mine is None:
             groups.append((strategy, mine := set()))
@@ -110,7 +110,7 @@ def _by_strategy(state: State, undecided: set[str]) -> list[tuple[Strategy, set[
     return groups
 
 
-def _strategy_of(state: State, held: Held) -> Strategy:
+def strategy_of(state: State, held: Held) -> Strategy:
     types = {profile.type for pool in held.pools for profile in state.in_pool.get(pool, {}).values()}
     return state.quality.strategy_for(types.pop() if len(types) == 1 else DEFAULT)
 
@@ -122,8 +122,7 @@ def _problem(state: State, strategy: Strategy, undecided: set[str]) -> Problem:
         pools = _connected(state, pools)
     profiles = {id: each for pool in sorted(pools) for id, each in state.in_pool.get(pool, {}).items()}
     chosen = set(undecided)
-    if whole or any(each.modes for each in profiles.values()):
-        # Another mode may take from others what they have.
+    if whole:
         chosen |= {id for pool in pools for id in state.by_pool.get(pool, ())}
     subscriptions = {state.expectations[id].expectation.subscription for id in chosen}
     held = (each for subscription in subscriptions for each in state.alternatives(subscription))
@@ -136,6 +135,7 @@ def _problem(state: State, strategy: Strategy, undecided: set[str]) -> Problem:
         strategy=strategy,
         start=MappingProxyType({}) if whole else _start(state, profiles),
         undecided=None if whole else frozenset(undecided),
+        standing=None if whole else state.standing,
     )
 
 
