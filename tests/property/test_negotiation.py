@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from situ.quality.deciding import is_pending
 from situ.quality.declared import Quality, Strategy
 from situ.quality.feedback import Advice, StateChange
 from situ.quality.inputs import (
@@ -254,7 +255,11 @@ def check(host: Host, seed: object) -> None:
             ]
             matched = match(held.expectation, profiles)
             assert state.standing.state(held.expectation.id) is matched.state, seed
+            under_way = matched.state is Standing.SATISFIABLE and is_pending(state, held)
+            declined = held.expectation.id in state.declined
+            assert under_way + declined == (matched.state is Standing.SATISFIABLE), seed
         else:
+            assert held.expectation.id not in state.declined, seed
             assert held.expectation.id not in state.claimed, seed
     _check_ledgers(host, seed)
     for subscription in SUBSCRIPTIONS:

@@ -28,6 +28,8 @@ def put_expectations(state: State, work: Work, many: Iterable[Held]) -> None:
             for pool in held.pools:
                 state.by_pool.setdefault(pool, {})[expectation.id] = None
             active.append((expectation, held.pools))
+            if expectation.publishers > 1:
+                state.several.add(expectation.id)
             work.pools |= held.pools
         else:
             state.standing.drop_expectation(expectation.id)
@@ -70,6 +72,7 @@ def _take_out_of_pools(state: State, held: Held) -> None:
         if not mine:
             del state.by_pool[pool]
     held.pools = frozenset()
+    state.several.discard(held.expectation.id)
 
 
 def release(state: State, work: Work, id: str) -> None:
@@ -121,10 +124,11 @@ def match(state: State, work: Work, known: Known, after: Profile | None, pool: s
             state.expectations[each].violated = True
             work.keep_expectation(each)
     work.expectations |= changed
-    # What was under way for those who claim something may lead nowhere now.
+    # What was under way for those who claim something, here or of others besides, may lead nowhere now.
+    around = {each for each in state.several if state.expectations[each].pools & {known.pool, pool}}
     work.expectations |= {
         each
-        for each in known.ledger.claims
+        for each in known.ledger.claims.keys() | around
         if each in state.expectations and state.standing.state(each) is not Standing.SATISFIED
     }
     work.pools |= {each for each in (known.pool, pool) if each is not None}

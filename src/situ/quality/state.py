@@ -102,6 +102,8 @@ class State:
     by_subscription: dict[str, dict[str, None]] = field(default_factory=dict)
     by_pool: dict[str, dict[str, None]] = field(default_factory=dict)
     """Pool → active expectations to which it is relevant."""
+    several: set[str] = field(default_factory=set)
+    """Active expectations of more than one publisher."""
     in_pool: dict[str, dict[str, Profile]] = field(default_factory=dict)
     """Pool → the effective profiles in it, by their ids."""
     kinds: dict[str, Counter[frozenset[str]]] = field(default_factory=dict)
