@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.quality.cost import Points
+from situ.quality.cost import Constant, Points
 from situ.quality.expectation import Expectation, Need
 from situ.quality.formula import read_formula
 from situ.quality.hops import back, composed, forth, rounded, undo
@@ -184,3 +184,35 @@ def _exactly(profile: Profile) -> Profile:
     return replace(
         profile, capabilities=capabilities, moded={id: replace(each, quantum=0) for id, each in profile.moded.items()}
     )
+
+
+def test_doubles_that_do_not_add_up_are_asked_for_a_little_more() -> None:
+    """The sum of a difference and what was taken off may be more than what it was taken off from."""
+    dice = random.Random(5)
+    uneven = 0
+    for _ in range(3_000):
+        about = dice.choice((DELAY, SHARE))
+        figure, part = dice.random(), dice.random()
+        wanted = figure * part if about is SHARE else figure + part
+        capability = Capability(about=about, lb=0, ub=1, cv=about.worse(0, 1))
+        asked = back(capability, figure, wanted)
+        assert asked is not None
+        assert about.at_least(forth(about, figure, asked), wanted)
+        uneven += asked not in (wanted - figure, wanted / figure)
+    assert uneven > 100
+
+
+def test_figures_and_current_values_are_rounded_and_ranges_are_as_wide_as_that_takes() -> None:
+    limit = Capability(about=LIMIT, lb=1.17, ub=60, cv=1.19)
+    delay = Capability(about=DELAY, lb=0, ub=3.33, cv=3.31)
+    moved = composed(
+        Profile(publisher="p", type="t", capabilities={"limit": limit, "delay": delay}), {"limit": 12.9, "delay": 1.234}
+    )
+    assert moved.capabilities["limit"] == replace(limit, lb=1.1, ub=12, cv=1.1)
+    assert moved.capabilities["delay"] == replace(delay, lb=1.3, ub=4.7, cv=4.7)
+
+
+def test_a_link_that_lets_nothing_through_leaves_a_single_value() -> None:
+    share = Capability(about=SHARE, lb=0, ub=1, cv=0.5, cost=read_formula("8 * x"))
+    moved = composed(Profile(publisher="p", type="t", capabilities={"share": share}), {"share": 0.0})
+    assert moved.capabilities["share"] == replace(share, ub=0, cv=0, cost=Constant(4))

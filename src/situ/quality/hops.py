@@ -57,7 +57,7 @@ def back(capability: Capability, figure: float, wanted: float) -> float | None:
         return None
     found = _undone(about, figure, wanted)
     while not about.at_least(forth(about, figure, found), wanted):
-        found = math.nextafter(found, about.best)  # what was lost by rounding of doubles
+        found = math.nextafter(found, capability.best)  # what was lost by rounding of doubles
     return about.worse(about.better(found, capability.worst), capability.best)
 
 
