@@ -37,8 +37,8 @@ PUBLISHERS = ("press-1", "press-2", "press-3", "press-4")
 LATENESS = 2 * SECOND
 AFTER = 30 * MINUTE
 
-Got = tuple[str, str, int, float | None]
-"""Client, source, time, value of an event."""
+Got = tuple[str, str, int, float]
+"""Client, source, time, value of an event; -1: it says none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class World:
     def got(self, rows: Sequence[Row]) -> list[Got]:
         """Events as they are compared; each once, without the last of each source."""
         once = {row.key: row for row in rows if row.time < self.end}
-        return sorted((row.client, row.source, row.time, read(row).get("value")) for row in once.values())
+        return sorted((row.client, row.source, row.time, float(read(row).get("value", -1))) for row in once.values())
 
 
 def make_world(seed: int, *, start: int, events: int, shapes: int, size: int = 0) -> World:

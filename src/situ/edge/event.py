@@ -42,6 +42,7 @@ class Event(msgspec.Struct, kw_only=True):
 
     ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
     dimensions in which an administrator let a situation go, and with it all that it does not say any more.
+    ``imprecision`` is how far the value that it says may be from the latest, where that is what was asked for.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Event(msgspec.Struct, kw_only=True):
     subject: str | None = None
     released: str = ""
     confidence: str | None = None
+    imprecision: str | None = None
     redelivered: bool = msgspec.field(name="situredelivered", default=False)
     position: str = msgspec.field(name="situpos", default="0")
     arrival: str = msgspec.field(name="siturecv", default="")
