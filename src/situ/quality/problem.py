@@ -63,6 +63,8 @@ class Refusal:
     profile: str = ""
     target: Target = STAY
     extra: float | None = None
+    exact: bool = True
+    """Whether the search that came to this was exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def solve(problem: Problem, rule: Rule) -> Plan:
         cost=float(cost),
         adopted=adopted,
         for_nobody=for_nobody(ground, adopted, list(targets)),
-        declined=_declined(ground, wanting, float(cost)),
+        declined=_declined(ground, wanting, float(cost), exact=not bounds),
         exact=not bounds,
         bound=min(known) if known and len(known) == len(bounds) else None,
     )
@@ -78,13 +78,13 @@ def _costs(options: Sequence[Sequence[Option]]) -> list[Fraction]:
     return [each.cost for some in options for each in some]
 
 
-def _declined(ground: Ground, wanting: list[Expectation], cost: float) -> Mapping[str, Refusal]:
+def _declined(ground: Ground, wanting: list[Expectation], cost: float, *, exact: bool) -> Mapping[str, Refusal]:
     found = {}
     for each in wanting:
         best = None if ground.is_met(each) else next(ground.candidates(each), None)
         if best is not None:
             why = _why(ground, each, best.profile, best.target, cost + best.extra)
-            found[each.id] = Refusal(why=why, profile=best.profile, target=best.target, extra=best.extra)
+            found[each.id] = Refusal(why=why, profile=best.profile, target=best.target, extra=best.extra, exact=exact)
     return found
 
 
