@@ -129,13 +129,17 @@ class CapabilityHandler:
         """Say what has become different: of a capability only what is named, such as ``{"rate": {"cv": 12}}``."""
         type = _type(profile, self.client)
         async with self._negotiating.turn(type):
-            known = self._known(type)
+            known = self.registered.get(type)
             body: dict[str, Any] = {} if mode is None else {"mode": mode}
             if capabilities:
                 body["capabilities"] = {name: dict(each) for name, each in capabilities.items()}
-            wanted = known.version + 1 if version is None else version
-            message = ChangeProfile(req=self._negotiating.request(), type=type, body=body, version=wanted)
-            known.version = _version(await self._negotiating.ask(message), known)
+            if version is None and known is not None:
+                version = known.version + 1
+            message = ChangeProfile(req=self._negotiating.request(), type=type, body=body, version=version)
+            answer = await self._negotiating.ask(message)
+            if known is None:  # the project declares it: nothing to register again
+                return _as_answered(answer)
+            known.version = _version(answer, known)
             known.mode = known.mode if mode is None else mode
             for name, each in (capabilities or {}).items():
                 known.capabilities[name] = {**known.capabilities.get(name, {}), **each}
@@ -271,10 +275,16 @@ class CapabilityHandler:
         for each in answer.get("advice", ()):
             self._hearing.tell(Advice.from_json(each))
 
-    def _known(self, type: str) -> Profile:
-        if type not in self.registered:
-            raise SituError(NOT_NEGOTIATED(what="profile", name=type, nearest=tuple(self.registered)))
-        return self.registered[type]
+
+def _as_answered(answer: Mapping[str, Any]) -> Profile:
+    return Profile(
+        publisher=answer["publisher"],
+        type=answer["type"],
+        capabilities=dict(answer.get("capabilities", {})),
+        modes=tuple(answer.get("modes", ())),
+        mode=answer.get("mode"),
+        version=answer["version"],
+    )
 
 
 def _version(answer: Mapping[str, Any], known: Profile) -> int:

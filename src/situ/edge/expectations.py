@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from situ.bus.interface import Bus
-from situ.catalogue import NOT_NEGOTIATED
 from situ.edge.declared import Registration
 from situ.edge.hearing import Hearer, Hearing
 from situ.edge.negotiating import Negotiating
 from situ.edge.quality_files import Body, ExpectationDraft, read_expectations, write_file
 from situ.edge.session import Session
-from situ.errors import SituError
 from situ.overlay.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
 from situ.quality.feedback import StateChange
 
@@ -105,15 +103,20 @@ class ExpectationHandler:
         """
         name = _id(id)
         async with self._negotiating.turn(name):
-            known = self._known(name)
+            known = self.registered.get(name)
             changes = _written(options)
             if need is not None:
                 changes["need"] = dict(need)
             if utility is not None:
                 changes["utility"] = utility
-            wanted = known.version + 1 if version is None else version
-            message = ChangeExpectation(req=self._negotiating.request(), expectation=name, body=changes, version=wanted)
+            if version is None and known is not None:
+                version = known.version + 1
+            message = ChangeExpectation(
+                req=self._negotiating.request(), expectation=name, body=changes, version=version
+            )
             answer = await self._negotiating.ask(message)
+            if known is None:  # the project declares it: nothing to register again
+                return self._as_answered(answer)
             known.need = known.need if need is None else need
             known.utility = known.utility if utility is None else utility
             known.options = {**known.options, **_written(options)}
@@ -227,10 +230,17 @@ class ExpectationHandler:
     def _take(self, known: Expectation, answer: Mapping[str, Any]) -> None:
         known.version = int(answer.get("version", known.version))
 
-    def _known(self, name: str) -> Expectation:
-        if name not in self.registered:
-            raise SituError(NOT_NEGOTIATED(what="expectation", name=name, nearest=tuple(self.registered)))
-        return self.registered[name]
+    def _as_answered(self, answer: Mapping[str, Any]) -> Expectation:
+        known = {"id", "subscription", "need", "utility", "version", "order", "suspended"}
+        return Expectation(
+            id=answer["id"],
+            subscription=answer["subscription"].removeprefix(f"{self.client}/"),
+            need=answer["need"],
+            utility=answer["utility"],
+            options={key: value for key, value in answer.items() if key not in known},
+            version=answer["version"],
+            suspended=answer.get("suspended", False),
+        )
 
     def _own(self, change: StateChange) -> StateChange:
         """With ids as this client calls them."""
