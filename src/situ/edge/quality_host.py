@@ -21,6 +21,7 @@ from situ.deployment import Deployment
 from situ.deployment.relevance import Pools
 from situ.edge.quality_answers import Answers
 from situ.edge.quality_calls import Calls
+from situ.edge.strategies import load_strategies
 from situ.errors import Problem, SituError
 from situ.event.message import Message
 from situ.overlay.effects import Negotiate, Presence
@@ -96,7 +97,7 @@ class QualityHost:
         self._measure = measure
         self._publishers: frozenset[str] | None = None
         """Whose events are measured."""
-        self._state = new_state()
+        self._state = new_state(load_strategies())
         self._queue: asyncio.Queue[Input | Negotiate | Deployment | _LookAgain] = asyncio.Queue()
         self._deployment = Deployment()
         self._in_use = False

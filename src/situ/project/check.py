@@ -17,6 +17,7 @@ from situ.deployment.interpreting import Interpretation, check_executed
 from situ.deployment.releasing import check_releases
 from situ.deployment.tagging import check_seen, check_source, check_tagged
 from situ.documents import Document
+from situ.edge.strategies import known_strategies
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
 from situ.expr.faults import NO_FAULTS, find_faults
@@ -134,6 +135,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     for source in sources.values():
         problems.extend(check_source(scopes, source, zone=settings.zone))
     around = around_quality(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
+    around = replace(around, strategies=known_strategies())
     deployment = replace(
         schema,
         policies=policies,

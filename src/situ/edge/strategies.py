@@ -1,0 +1,27 @@
+"""Strategies of other packages: entry points of the group ``situ.strategies``, each a function from problem to plan.
+
+What is built in is not replaced. A package that cannot be loaded is a fault of the installation, and is not hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoints, entry_points
+
+from situ.quality.problem import Decide
+from situ.quality.strategies.named import GROUP, NAMED
+
+
+def known_strategies() -> tuple[str, ...]:
+    """The names of all there are; nothing is loaded for that."""
+    return (*NAMED, *sorted(each.name for each in _others()))
+
+
+def load_strategies() -> Mapping[str, Decide]:
+    """All there are, by their names."""
+    return {**{each.name: each.load() for each in _others()}, **NAMED}
+
+
+def _others() -> EntryPoints:
+    found = entry_points(group=GROUP)
+    return EntryPoints(each for each in found if each.name not in NAMED)
