@@ -225,11 +225,11 @@ def change_profile(state: State, work: Work, known: Known, new: Profile) -> None
     known.course.thaw()
     if replace(followed, version=new.version) != new:
         known.course.forget()
+        claimants = set(known.ledger.claims)
         known.ledger.rebase(followed, new)
-        for id, profiles in list(state.claimed.items()):
-            if new.id in profiles and id not in known.ledger.claims:
-                profiles.discard(new.id)
-                work.expectations.add(id)
+        for id in claimants - known.ledger.claims.keys():
+            state.claimed[id].discard(new.id)
+            work.expectations.add(id)
     known.estimate.restart(before, new, state.mark)
     known.violated = known.estimate.violations(new)
     _look_at(work, new.id)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from situ.quality.expectation import Expectation
 from situ.quality.matching import State as Standing
-from situ.quality.matching import capability_of
 from situ.quality.profile import Profile
+from situ.quality.property import Point
 from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
 
@@ -164,26 +164,30 @@ def reconsider_reasons(state: State, work: Work, pool: str) -> None:
 
 def _note_shapes(state: State, work: Work, pool: str, before: Profile | None, after: Profile | None) -> None:
     """Find those whose events are shaped according to what this profile does."""
-    for id in state.by_pool.get(pool, ()) if state.in_force else ():
+    if not state.in_force:
+        return
+    points = [each.current() if each is not None else None for each in (before, after)]
+    for id in state.by_pool.get(pool, ()):
         expectation = state.expectations[id].expectation
-        if state.in_force.get(expectation.subscription) == id and _matters(expectation, before, after):
+        if state.in_force.get(expectation.subscription) == id and _matters(expectation, *points):
             work.subscriptions.add(expectation.subscription)
 
 
-def _matters(expectation: Expectation, before: Profile | None, after: Profile | None) -> bool:
-    met = [each is not None and expectation.is_met_by(each.current()) for each in (before, after)]
-    if expectation.selected and met[0] != met[1]:
-        return True
+def _matters(expectation: Expectation, before: Point | None, after: Point | None) -> bool:
     for id, need in expectation.needs.items():
-        values = [_value(each, id) for each in (before, after)]
-        if need.about.exceed == "shape" and math.isfinite(need.goal):
-            if (values[0] > need.goal) != (values[1] > need.goal):
-                return True
-        elif need.about.exceed == "use" and (values[0] != values[1] or met[0] != met[1]):
+        exceed = need.about.exceed
+        if exceed == "allow":
+            continue
+        values = [-math.inf if each is None else each.get(id, -math.inf) for each in (before, after)]
+        goal = need.about.goodness(need.goal)
+        if exceed == "shape" and (values[0] > goal) != (values[1] > goal):
             return True
-    return False
+        if exceed == "use" and (values[0] != values[1] or _changes(expectation, before, after)):
+            return True
+    return expectation.selected and _changes(expectation, before, after)
 
 
-def _value(profile: Profile | None, id: str) -> float:
-    found = capability_of(profile, id) if profile is not None else None
-    return -math.inf if found is None else found.cv
+def _changes(expectation: Expectation, before: Point | None, after: Point | None) -> bool:
+    """Whether a profile satisfies an expectation that it did not, or the other way round."""
+    met = [each is not None and expectation.is_met_by(each) for each in (before, after)]
+    return met[0] != met[1]
