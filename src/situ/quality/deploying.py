@@ -27,7 +27,7 @@ from situ.quality.work import Work
 def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) -> None:
     """Take over what is declared now; ``first``: all of it has to be compared with what was kept."""
     former = state.quality
-    another = first or given.quality is not former
+    another = first or given.quality != former
     state.deployed, state.actions = given, Actions(given.quality.actions)
     if given.quality.properties != former.properties:
         _read_again(state, work)
