@@ -112,7 +112,7 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
     if state.restored is None or state.deployed is None:
         return
     kept, deployed = state.restored.kept, state.deployed
-    state.begun = True
+    state.begun, state.restored = True, Restored()
     lost = take_up(state, kept, deployed.quality.known)
     # Whoever was told something last may not have heard it; the same goes for shapes.
     work.tells += state.told
