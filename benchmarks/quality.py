@@ -66,7 +66,7 @@ def _problem(world: World, standing: Standing) -> Problem:
         profiles={each.id: each for each, _ in world.profiles},
         pools=world.pools,
         relevant=world.relevant,
-        state=standing.state,
+        standing=standing,
     )
 
 
@@ -139,8 +139,8 @@ class _Negotiated:
                 profiles=known,
                 pools={each: profiles[each].type for each in known},
                 relevant=self._zone.world.relevant,
-                state=standing.state,
-                start={each: target for each, target in targets.items() if each in known},
+                standing=standing,
+                start={each: targets[each] for each in known.keys() & targets.keys()},
                 undecided=undecided,
             )
         )

@@ -154,6 +154,23 @@ class Field:
         if self._served is not None:
             self._serve(before, after)
 
+    def begin_with(self, targets: Mapping[str, Target]) -> None:
+        """Many profiles are to be somewhere else than they are."""
+        rows: list[int] = []
+        places: list[int] = []
+        points: list[float] = []
+        for id in self.profiles.keys() & targets.keys():
+            profile, target = self.profiles[id], targets[id]
+            if profile.modes:
+                self.move(id, target)
+                continue
+            for name, value in target.values.items():
+                rows += self._rows[id]
+                places.append(self._columns.place(name))
+                points.append(profile.capabilities[name].about.goodness(value))
+        self._now[places, rows] = points
+        self._levels[places, rows] = points
+
     def keep_served(self) -> None:
         """From now on keep who is served, instead of finding out."""
         self._served = self._initially()

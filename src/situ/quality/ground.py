@@ -175,8 +175,9 @@ class Ground:
         """What the plan costs more than what it began with."""
         profiles, actions = self.problem.profiles, self.problem.actions
         return math.fsum(
-            cost_of(profiles[id], target, actions, self.problem.start.get(id, STAY))
-            for id, target in sorted(self.targets.items())
+            cost_of(profiles[id], target, actions, before)
+            for id, target in self.targets.items()
+            if target is not (before := self.problem.start.get(id, STAY))
         )
 
     def price(self, candidate: Candidate) -> float:
@@ -216,11 +217,10 @@ class Ground:
             field = self._fields[pools] = self._made(pools)
             for pool in pools:
                 self._containing[pool].append(field)
-            moved = field.profiles.keys() & self.targets.keys()
-            if not moved and self.problem.undecided is None:
+            if field.profiles.keys() & self.targets.keys():
+                field.begin_with(self.targets)
+            elif self.problem.undecided is None:
                 field.keep_served()
-            for id in moved:
-                field.move(id, self.targets[id])
         return field
 
     def _made(self, pools: frozenset[str]) -> Field:
