@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from situ.errors import Problem
-from situ.quality.declared import Quality
+from situ.errors import Problem as Refused
+from situ.quality.declared import Quality, Strategy
 from situ.quality.expectation import Need
 from situ.quality.feedback import Advice, StateChange, Usage
 from situ.quality.inputs import (
@@ -17,6 +18,7 @@ from situ.quality.inputs import (
     Measured,
     Providing,
     Registering,
+    Restored,
     Resuming,
     Retracting,
     Revising,
@@ -25,10 +27,13 @@ from situ.quality.inputs import (
     Unsubscribed,
     Updating,
 )
+from situ.quality.negotiator import new_state
 from situ.quality.panes import Pane
+from situ.quality.problem import Plan, Problem
 from situ.quality.profile import Mode, Profile
 from situ.quality.property import Property
 from situ.quality.shape import Limit
+from situ.quality.strategies.named import NAMED
 from tests.negotiating import Host, all_relevant, expects, in_modes, need, provides
 
 DESK = "desk/events"
@@ -292,7 +297,7 @@ def test_calls_that_are_not_allowed() -> None:
     ]
     for make, values, code in refused:
         result = host.call(make, **values)
-        assert isinstance(result, Problem), (make, values)
+        assert isinstance(result, Refused), (make, values)
         assert result.code.code == code, (make, values)
         assert result.message
         assert result.hint
@@ -507,6 +512,23 @@ def test_many_changed_at_once(many: int) -> None:
     assert {host.last(f"e{place}").version for place in range(many)} == {6}
     assert {host.last(f"e{place}").why for place in range(many)} == {"adapting"}
     assert len([each for each in host.of(Advice) if each.profile == "reader/badge"]) <= 4
+
+
+def test_strategy_that_fails() -> None:
+    def fails(problem: Problem) -> Plan:
+        raise ZeroDivisionError(problem.strategy.name)
+
+    host = zone(READER)
+    host.state = new_state({"pareto": NAMED["pareto"], "ours": fails})
+    host.give(Restored(kept={key: json.loads(value) for key, value in host.kept.items()}))
+    host.deploy(Quality(strategies={"default": Strategy(name="ours"), "badge": Strategy(name="nobody-has-it")}))
+    expect(host, rate=(5, 10))
+    host.deploy(Quality(strategies={"default": Strategy(name="ours")}))
+    expect(host, "hall/N", subscription=HALL, rate=(6, 10))
+    assert {each: host.last(each).why for each in ("desk/M1", "hall/N")} == {
+        "desk/M1": "adapting",
+        "hall/N": "adapting",
+    }
 
 
 def test_subscription_that_comes_and_goes() -> None:

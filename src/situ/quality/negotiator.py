@@ -63,11 +63,18 @@ from situ.quality.work import Work
 def new_state(named: Mapping[str, Decide] = NAMED) -> State:
     """A negotiator that knows nothing yet, with strategies by their names.
 
-    It begins with :class:`Restored` and :class:`Deployed`, in any order; what comes before is not heard.
+    It begins with :class:`Restored` and :class:`Deployed`, in any order; what comes before is not heard. Where a
+    strategy fails, or is not there, ``pareto`` decides.
     """
 
     def decide(problem: Problem) -> Plan:
-        return named.get(problem.strategy.name, named[PARETO])(problem)
+        chosen = named.get(problem.strategy.name, named[PARETO])
+        if chosen is named[PARETO]:
+            return chosen(problem)
+        try:
+            return chosen(problem)
+        except Exception:  # noqa: BLE001 - strategies of packages may do anything; nobody waits for them to be mended
+            return named[PARETO](problem)
 
     return State(decide=decide)
 
