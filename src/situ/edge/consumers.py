@@ -70,8 +70,13 @@ class DurableConsumers:
         if any(len(groups) > 1 for groups in self._groups.values()):
             idle = {each.name for each in await self._bus.consumers() if not each.waiting and not each.unacknowledged}
             for name, groups in tuple(self._groups.items()):
-                if len(groups) > 1 and name in idle:
+                if len(groups) > 1 and name in idle and groups[-1] == _group(deployment, name):
                     await self._ensure(name, groups[-1:], guarded=name in self._guarded)
+
+
+def _group(deployment: Deployment, name: str) -> str:
+    """Where engines put what a consumer reads, under this deployment. Another may be about to be in force."""
+    return group_of(deployment.as_routed(deployment.subscriptions[subscription_of(name)]))
 
 
 def _is_durable(declared: Mapping[str, Subscription], name: str) -> bool:

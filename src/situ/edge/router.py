@@ -11,8 +11,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ from situ.overlay.messages import (
 from situ.overlay.router import step
 from situ.overlay.state import State
 from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
+from situ.quality.shape import Shape
 from situ.registry import Registry
 from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
 from situ.registry.measured import tell_measured
@@ -135,7 +137,7 @@ class Router:
         self._declarations = Declarations(
             bus, registry, self._inputs.put_nowait, self._declared, self._describing, drains=engine is None
         )
-        self.quality = QualityHost(bus, registry, self._answer, self._declarations.shape, self._measure)
+        self.quality = QualityHost(bus, registry, self._answer, self._shape, self._measure)
         """Negotiation: told what engines measure, too."""
         self._newest = 0
         self._news = asyncio.Event()
@@ -386,6 +388,14 @@ class Router:
         if effect.name in self._timers:
             self._timers[effect.name].cancel()
         self._timers[effect.name] = loop.call_later(effect.after, self._inputs.put_nowait, Timer(name=effect.name))
+
+    async def _shape(self, shapes: Mapping[str, Shape | None]) -> None:
+        """Durable subscriptions read where their events will go before anything can go there: what nobody reads is not
+        kept, and what was promised must not be lost with it."""
+        shaped = {**self._deployment.shapes, **shapes}
+        kept = {id: each for id, each in shaped.items() if each is not None}
+        await self._consumers.ensure(replace(self._deployment, shapes=kept))
+        await self._declarations.shape(shapes)
 
     async def _measure(self, publishers: frozenset[str]) -> None:
         """Have engines measure what these publish."""
