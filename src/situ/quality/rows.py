@@ -8,6 +8,7 @@ one moves to where one was taken out.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -54,28 +55,21 @@ class Columns:
 
     def matrix(self, points: Sequence[Mapping[str, float]]) -> Matrix:
         """Points as arrays, one in each column of the result."""
-        places: list[int] = []
-        values: list[float] = []
-        for point in points:
-            places += map(self._places.__getitem__, point)
-            values += point.values()
-        return self._filled([len(point) for point in points], places, values)
+        values = chain.from_iterable([point.values() for point in points])
+        return self._filled(points, list(values))
 
     def floors(self, expectations: Sequence[Expectation]) -> Matrix:
         """What expectations ask as arrays, likewise: :attr:`Expectation.asked` of many."""
-        places: list[int] = []
-        values: list[float] = []
-        for each in expectations:
-            needs = each.needs
-            places += map(self._places.__getitem__, needs)
-            values += [need.lb if need.about.maximise else -need.ub for need in needs.values()]
-        goodness = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
-        return self._filled([len(each.needs) for each in expectations], places, goodness)
+        asked = [each.needs for each in expectations]
+        needs = chain.from_iterable([each.values() for each in asked])
+        values = [need.lb if need.about.maximise else -need.ub for need in needs]
+        return self._filled(asked, np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST))
 
-    def _filled(self, counts: list[int], places: list[int], values: list[float] | Matrix) -> Matrix:
-        """So many values in each column, at these places."""
-        found = np.full((len(self._places), len(counts)), NOWHERE)
-        found[places, np.repeat(np.arange(len(counts)), counts)] = values
+    def _filled(self, ids: Sequence[Mapping[str, object]], values: list[float] | Matrix) -> Matrix:
+        """Values of these properties, one after the other: in each column those of one of the mappings."""
+        places = list(map(self._places.__getitem__, chain.from_iterable(ids)))
+        found = np.full((len(self._places), len(ids)), NOWHERE)
+        found[places, np.repeat(np.arange(len(ids)), list(map(len, ids)))] = values
         return found
 
 

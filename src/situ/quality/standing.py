@@ -39,6 +39,9 @@ class _Entry(NamedTuple):
     pools: Pools
 
 
+_NO_ENTRY = _Entry(-1, Expectation(id="", subscription=""), frozenset())
+
+
 class _Home(NamedTuple):
     number: int
     pool: str
@@ -144,7 +147,7 @@ class Standing:
             self._take_out(profile.id, before)
         if profile.id not in self._homes:
             self._settle(profile.id, pool)
-        place = self._pools.setdefault(pool, Pool())
+        place = self._made(pool)
         if place.put(profile):
             self._reconsider(profile, place, before)
             self._recount(pool, before)
@@ -195,7 +198,7 @@ class Standing:
             self._settle(id, pool)
             by_pool.setdefault(pool, []).append(profile)
         for name, news in by_pool.items():
-            self._pools.setdefault(name, Pool()).put_new(news)
+            self._made(name).put_new(news)
         return touched.union(by_pool)
 
     def _settle(self, id: str, pool: str) -> None:
@@ -240,47 +243,55 @@ class Standing:
     ) -> tuple[Numbers, frozenset[str]]:
         """Write down who asks what; tell the numbers of those that skylines decide on, and who is new."""
         latest = {each.id: (each, pools) for each, pools in expectations}
-        new = frozenset(latest.keys() - self._entries.keys())
-        entries: list[_Entry] = []
-        for id, (expectation, pools) in latest.items():
-            if id in self._entries:
-                self._note(before, np.asarray([self._entries[id].number]))
-                number = self._forget(id)
-            else:
-                number = self._free_entries.pop() if self._free_entries else len(self._asking)
-            entry = self._entries[id] = _Entry(number, expectation, pools)
-            self._asking[number : number + 1] = (entry,)
-            self._together.setdefault(expectation.subscription, {})[id] = expectation
-            entries.append(entry)
-        self._grow()
+        fresh = [pair for id, pair in latest.items() if id not in self._entries]
+        entries = self._replaced([pair for id, pair in latest.items() if id in self._entries], before)
+        entries += map(_Entry, self._new_numbers(len(fresh)), *([*zip(*fresh, strict=True)] or ([], [])))
+        for entry in entries:
+            id, subscription = entry.expectation.id, entry.expectation.subscription
+            self._entries[id] = self._asking[entry.number] = entry
+            self._together.setdefault(subscription, {})[id] = entry.expectation
         decided = [each for each in entries if each.expectation.publishers == 1]
         self._put_floors(decided)
         for each in entries:
             if each.expectation.publishers > 1:
                 self._put_several(each)
-        return np.asarray([each.number for each in decided], dtype=np.int64), new
+        numbers = np.asarray([each.number for each in decided], dtype=np.int64)
+        return numbers, frozenset(each.id for each, _ in fresh)
+
+    def _replaced(self, known: list[tuple[Expectation, Pools]], before: dict[int, int]) -> list[_Entry]:
+        """Expectations that are others than before, under their old numbers."""
+        self._note(before, np.asarray([self._entries[each.id].number for each, _ in known], dtype=np.int64))
+        return [_Entry(self._forget(each.id), each, pools) for each, pools in known]
+
+    def _new_numbers(self, count: int) -> list[int]:
+        """Numbers that nobody has."""
+        again = max(len(self._free_entries) - count, 0)
+        found = self._free_entries[again:]
+        del self._free_entries[again:]
+        first, last = len(self._asking), len(self._asking) + count - len(found)
+        self._asking += [_NO_ENTRY] * (last - first)
+        missing = len(self._asking) - len(self._states)
+        if missing > 0:
+            missing += len(self._asking)
+            self._states = np.concatenate([self._states, np.full(missing, _NONE, dtype=np.int8)])
+            self._witnesses = np.concatenate([self._witnesses, np.full(missing, _NOBODY, dtype=np.int64)])
+        return [*found, *range(first, last)]
 
     def _put_floors(self, entries: list[_Entry]) -> None:
-        by_pool: dict[str, list[_Entry]] = {}
-        for entry in entries:
-            for name in entry.pools:
-                by_pool.setdefault(name, []).append(entry)
-        for name, asking in by_pool.items():
-            pool = self._pools.setdefault(name, Pool())
-            pool.floors.put_new([each.number for each in asking], [each.expectation for each in asking])
+        by_pool: dict[str, tuple[list[int], list[Expectation]]] = {}
+        for number, expectation, pools in entries:
+            for name in pools:
+                numbers, asking = by_pool.setdefault(name, ([], []))
+                numbers.append(number)
+                asking.append(expectation)
+        for name, (numbers, asking) in by_pool.items():
+            self._made(name).floors.put_new(numbers, asking)
 
     def _put_several(self, entry: _Entry) -> None:
         for name in entry.pools:
             self._several.setdefault(name, set()).add(entry.expectation.id)
         self._witnesses[entry.number] = _NOBODY
         self._count(entry)
-
-    def _grow(self) -> None:
-        missing = len(self._asking) - len(self._states)
-        if missing > 0:
-            missing += len(self._asking)
-            self._states = np.concatenate([self._states, np.full(missing, _NONE, dtype=np.int8)])
-            self._witnesses = np.concatenate([self._witnesses, np.full(missing, _NOBODY, dtype=np.int64)])
 
     def _forget(self, id: str) -> int:
         """Take out what an expectation asks, and tell the number that it had."""
@@ -296,6 +307,12 @@ class Standing:
                 self._pools[name].floors.drop(number)
                 self._tidy(name)
         return number
+
+    def _made(self, name: str) -> Pool:
+        pool = self._pools.get(name)
+        if pool is None:
+            pool = self._pools[name] = Pool()
+        return pool
 
     def _tidy(self, name: str) -> None:
         """Nothing is kept of a pool in which nothing is left."""
