@@ -13,6 +13,8 @@ from situ.expr.linear import NOTHING_THERE, nothing_there
 from situ.expr.scope import Scope
 from situ.expr.substitute import substitute
 from situ.expr.tree import (
+    FALSE,
+    TRUE,
     Apply,
     Case,
     Coalesce,
@@ -30,7 +32,7 @@ from situ.interpretation.bodies import DATA
 from situ.interpretation.transformation import Transformation
 from situ.types.encode import TYPE_KEY
 from situ.types.layout import Column, columns
-from situ.types.model import STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
+from situ.types.model import BOOLEAN, STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
 from situ.types.table import Types
 
 
@@ -145,6 +147,8 @@ class _Columns:
         """A part that is computed: its attributes are read from the columns that hold them."""
         if isinstance(node, Read) and node.variable in self.variables:
             return replace(node, path=tuple(self._path(node)[0]))
+        if isinstance(node, IsNull) and isinstance(node.arg, Case):
+            return self.read(_is_null(node.arg))
         if isinstance(node, ForEach):
             of = plain(self._declared_of(node.list))
             if isinstance(of, ListOf):
@@ -169,6 +173,20 @@ class _Columns:
             path.append(column.name)
             declared = column.type
         return path, declared
+
+
+def _is_null(node: Node) -> Node:
+    """Whether a value is null, without making it: values that are chosen from need not have the same columns."""
+    match node:
+        case Literal():
+            return TRUE if node.value is None else FALSE
+        case MakeStruct():
+            return FALSE
+        case Case(arms=arms, otherwise=otherwise):
+            chosen = tuple((condition, _is_null(result)) for condition, result in arms)
+            return Case(chosen, _is_null(otherwise), BOOLEAN)
+        case _:
+            return IsNull(node)
 
 
 def _holds(column: Column, attribute: Attribute) -> bool:
