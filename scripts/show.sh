@@ -53,6 +53,8 @@ direct() {
     sleep 10
     until grep -q 'events published' "$scratch/sensors" && nothing_waits; do sleep 0.5; done
     until situ situations --json | python -c "$both_are_closed"; do sleep 1; done
+    until grep -q 'may rest' "$scratch/badge-reader"; do sleep 1; done
+    situ quality >"$scratch/quality" 2>&1
     situ situations >"$scratch/situations" 2>&1
     situ dead-letters list --limit 3 >"$scratch/letters" 2>&1
     situ replay --engine edge >"$scratch/replay" 2>&1
@@ -93,8 +95,11 @@ show 0 'situ scopes --dimension tenancy'
 show 0 'situ explain visibility --from reader-1/seen --data samples/tag.json --to aurora/all'
 
 say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then people walk through the building for a
-# while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray.'
+# while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray. Meanwhile a
+# monitoring desk and a badge reader negotiate how much is enough.'
 beside sensors python programs/sensors.py --for 20 --speed 3 --rate 250 --broken 0.003 --situations 2
+beside badge-reader python programs/badge_reader.py --for 170 --speed 60
+beside monitor python programs/monitor.py
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet
 beside alarms situ subscribe --client security --durable alarms --quiet
@@ -103,7 +108,7 @@ beside aurora situ subscribe --client aurora --durable all --quiet
 beside cleaners situ subscribe --client cleaners --durable all --quiet
 direct &
 started="$started $!"
-show 0 'situ run --for 120s'
+show 0 'situ run --for 180s'
 
 say 'Two dialects in, as sensors sent them (`python programs/sensors.py`):'
 show 0 "grep 'TagSeen\\|FaceSeen' '$scratch/sensors'"
@@ -117,6 +122,14 @@ show 0 "cat '$scratch/alarms'"
 say 'Three more asked for all that happens. Security sees everything, a tenant its own rooms, cleaners where somebody is
 # and not who (`situ subscribe --client cleaners --durable all`):'
 show 0 "cd '$scratch'; for who in control-room aurora cleaners; do echo \"\$(wc -l <\$who) events for \$who, such as\"; tail -3 \$who; done"
+say 'The monitoring desk says what is good enough, more while a guest is alone where he should not be, and hears what is
+# made of it (`python programs/monitor.py`):'
+show 0 "cat '$scratch/monitor'"
+say 'The badge reader hears what it is asked to do, and that it may rest when nobody needs it any more
+# (`python programs/badge_reader.py`):'
+show 0 "cat '$scratch/badge-reader'"
+say 'Who expects what, who can do what, and what holds (`situ quality`):'
+show 0 "cat '$scratch/quality'"
 say 'What was broken, while it ran (`situ dead-letters list`):'
 show 0 "cat '$scratch/letters'"
 say 'The log once more, through the same subscriptions (`situ replay`):'

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import Situ
 
 SUMMARY = (
-    r"14 files, 10 types, 4 functions, 6 sources, 3 concepts, 1 policy, 5 contexts, 25 clients"
+    r"15 files, 11 types, 4 functions, 6 sources, 3 concepts, 1 policy, 5 contexts, 27 clients"
     r" · 0 errors, 0 warnings, \d+ observations \(-v shows them\) · \d+\.\d s\n"
 )
 

@@ -17,7 +17,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
         [SHOW], cwd=tmp_path, env=Situ.environment(), capture_output=True, text=True, timeout=1200, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "\n$ situ check\n14 files, 10 types" in ran.stdout
+    assert "\n$ situ check\n15 files, 11 types" in ran.stdout
     assert "because X104: " in ran.stdout
     assert "smart-building runs with the spark engine." in ran.stdout
     accepted = re.search(
@@ -36,6 +36,7 @@ def test_the_show_runs_to_its_end_from_any_folder(tmp_path: Path) -> None:
     assert_two_dialects_in_and_two_out(ran.stdout)
     assert_guests_alone_are_found(ran.stdout)
     assert_three_views(ran.stdout)
+    assert_what_is_enough_is_negotiated(ran.stdout)
     assert not list(tmp_path.iterdir())
 
 
@@ -48,6 +49,23 @@ def assert_guests_alone_are_found(shown: str) -> None:
         r'Alarm unaccompanied-guest \{"room": "(\S+)", "text": ".* is alone in \S+", "who": "(\S+)"\}', shown
     )
     assert sorted({(who, room) for room, who in alarms}) == sorted(found)
+
+
+def assert_what_is_enough_is_negotiated(shown: str) -> None:
+    """Met by advice, raised during an alarm, relaxed afterwards."""
+    calm, alert = "It wants 5 to 10 badges a minute, 75 % sure\n", "It wants 30 to 45 badges a minute, 75 % sure\n"
+    desk = re.search(rf"{calm}(.*?)An alarm: .*\n{alert}(.*?)All is well again\n{calm}(.*?)\n\n", shown, re.DOTALL)
+    assert desk is not None
+    assert all("  satisfied" in part for part in desk.groups())
+    reader = [
+        "It looks for badges 2 times a minute",
+        "It is asked to look more often: from 2 to 5 a minute",
+        "It is asked to look more often: from 5 to 30 a minute",
+        "It may rest again: from 30 to 5 a minute",
+    ]
+    places = [shown.index(line) for line in reader]
+    assert places == sorted(places)
+    assert re.search(r"^watch +monitor/badges +confidence 75..95 % +satisfied", shown, re.MULTILINE)
 
 
 def assert_three_views(shown: str) -> None:

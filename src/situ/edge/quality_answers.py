@@ -11,7 +11,7 @@ from situ.errors import SituError, nearest
 from situ.overlay.messages import AskQuality
 from situ.quality.advice import ANSWER
 from situ.quality.expectation import Need
-from situ.quality.feedback import Advice
+from situ.quality.feedback import Advice, StateChange
 from situ.quality.json_form import shape_as_json
 from situ.quality.matching import capability_of
 from situ.quality.property import Property
@@ -37,7 +37,12 @@ class Answers:
         wanted = [id for id in mine if not asked.about or id in (asked.about, f"{client}/{asked.about}")]
         if asked.about and not wanted:
             raise _unknown("expectation", asked.about, [id.removeprefix(f"{client}/") for id in mine])
-        return {"states": [look(self.state, id).as_json() for id in wanted]}, ""
+        return {"states": [self._told(id, anew=bool(asked.about)).as_json() for id in wanted]}, ""
+
+    def _told(self, id: str, *, anew: bool) -> StateChange:
+        """What its client was told last, under the same number, if it was told anything; else as it is now."""
+        told = self.state.expectations[id].told
+        return look(self.state, id) if anew or told is None else told
 
     def _to_publisher(self, client: str, type: str) -> Answer:
         mine = {each.profile.type: each for each in self.state.profiles.values() if each.profile.publisher == client}
