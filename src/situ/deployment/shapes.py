@@ -56,9 +56,11 @@ class Shapes:
         return any(each.thin is not None and each.thin.across for each in self.by_id.values())
 
     @cached_property
-    def is_marked(self) -> bool:
-        """Whether events are delivered that say how far they may be from the truth."""
-        return any(each.suppress for each in self.by_id.values())
+    def marked(self) -> frozenset[str]:
+        """Groups, and volatile subscriptions, whose events say how far they may be from the truth."""
+        groups = {group for group, id in self.groups.items() if self.by_id[id].suppress}
+        live = {id for id, each in self.by_id.items() if each.suppress and not self.subscriptions[id].durable}
+        return frozenset(groups | live)
 
     def read(self, row: Row) -> Mapping[str, Any]:
         """The attributes that filters look at."""

@@ -126,21 +126,24 @@ class Shaping:
     def mark(self, rows: Sequence[Row], worded: Worded) -> Worded:
         """Deliveries that say how far they may be from the truth."""
         plan = self._plan
-        if plan is None or not plan.shapes.is_marked:
+        marked = plan.shapes.marked if plan is not None else frozenset()
+        if plan is None or not marked:
             return worded
-        groups, names = plan.shapes.groups, plan.shapes.names
-        durable = [
-            (place, group, self._marked(groups.get(group, ""), rows[place], line))
-            for place, group, line in worded.durable
-        ]
-        live = [
-            (place, client, own, self._marked(f"{client}/{own}" if client in names else "", rows[place], line))
-            for place, client, own, line in worded.live
-        ]
+        groups, durable, live = plan.shapes.groups, worded.durable, worded.live
+        if not marked.isdisjoint([group for _, group, _ in durable]):
+            durable = [
+                (place, group, self._marked(groups[group], rows[place], line) if group in marked else line)
+                for place, group, line in durable
+            ]
+        if not marked.isdisjoint([f"{client}/{own}" for _, client, own, _ in live]):
+            live = [
+                (place, client, own, self._marked(f"{client}/{own}", rows[place], line))
+                for place, client, own, line in live
+            ]
         return replace(worded, durable=durable, live=live)
 
     def _marked(self, id: str, row: Row, line: bytes) -> bytes:
-        shaper = self._shapers.get(id) if id else None
+        shaper = self._shapers.get(id)
         imprecision = shaper.imprecision(row) if shaper is not None else ""
         return b'{"imprecision":"%b",%b' % (imprecision.encode(), line[1:]) if imprecision else line
 
