@@ -145,12 +145,23 @@ class Field:
 
     def move(self, id: str, target: Target) -> None:
         """A profile is to be somewhere else."""
-        rows, profile = self._rows[id], self.profiles[id]
-        before, after = self.where(id), self.where(id, target)
-        self._now[:, rows] = after[:, None]
-        self._levels[:, rows] = np.where(after == NOWHERE, 0.0, after)[:, None]
+        profile = self.profiles[id]
+        before = self.where(id)
         if profile.modes:
+            rows, after = self._rows[id], self.where(id, target)
+            self._now[:, rows] = after[:, None]
+            self._levels[:, rows] = np.where(after == NOWHERE, 0.0, after)[:, None]
             self._paid[rows] = profile.mode_named(target.mode or profile.mode).cost
+        else:
+            (row,) = self._rows[id]
+            after = self._now[:, row]
+            after[:] = self._start[:, row]
+            for name, value in target.values.items():
+                place = self._columns.place(name)
+                after[place] = self._levels[place, row] = profile.capabilities[name].about.goodness(value)
+            for name in profile.capabilities.keys() - target.values.keys():
+                place = self._columns.place(name)
+                self._levels[place, row] = after[place]
         if self._served is not None:
             self._serve(before, after)
 
@@ -254,9 +265,9 @@ class Field:
             return np.full(len(self.keys), np.inf)
         column = asked[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            costs = (self._rising * np.maximum(column - self._levels, 0.0)).sum(axis=0)
+            costs = np.add.reduce(self._rising * np.maximum(column - self._levels, 0.0), axis=0)
         costs += self._prices - self._paid
-        costs[(self._best < column).any(axis=0)] = np.inf
+        costs[np.logical_or.reduce(self._best < column, axis=0)] = np.inf
         return np.asarray(costs)
 
 

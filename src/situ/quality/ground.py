@@ -7,35 +7,36 @@ id, then by the order of modes.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
 from situ.quality.matching import State, match
-from situ.quality.operating import cheapest, cost_of
+from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Target
 from situ.quality.profile import Profile
 
 _CLOSE = 1e-9
 """Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
+_UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A profile that would meet an expectation if it were moved. The least one is the best."""
 
     extra: float
     changed: int
     profile: str
     mode: int
-    target: Target = dataclasses.field(compare=False)
+    target: Target
+    """Never compared: there is one of each profile and mode."""
 
 
 class Ground:
@@ -124,8 +125,8 @@ class Ground:
 
         for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
-        while (least := rough.min(initial=np.inf)) < np.inf:
-            near = np.flatnonzero(rough <= least + _CLOSE * field.dearest).tolist()
+        while len(rough) and (least := np.minimum.reduce(rough)) < np.inf:
+            near = (rough <= least + _CLOSE * field.dearest).nonzero()[0].tolist()
             first = near[0] if len(near) == 1 else min(near, key=candidate)
             yield candidate(first, priced=priced)
             rough[first] = np.inf
@@ -171,13 +172,14 @@ class Ground:
         else:
             self.targets.pop(id, None)
 
-    def cost(self) -> float:
-        """What the plan costs more than what it began with."""
-        profiles, actions = self.problem.profiles, self.problem.actions
+    def cost(self, change: Mapping[str, Target] = _UNCHANGED) -> float:
+        """What the plan costs more than what it began with; or what it would cost if it changed."""
+        targets = {**self.targets, **change} if change else self.targets
         return math.fsum(
-            cost_of(profiles[id], target, actions, before)
-            for id, target in self.targets.items()
+            term
+            for id, target in targets.items()
             if target is not (before := self.problem.start.get(id, STAY))
+            for term in terms_between(self.problem.profiles[id], target, self.problem.actions, before)
         )
 
     def price(self, candidate: Candidate) -> float:

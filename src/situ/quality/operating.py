@@ -18,8 +18,14 @@ from situ.quality.profile import Capability, Profile
 
 def cost_of(profile: Profile, target: Target, actions: Actions, before: Target = STAY) -> float:
     """What a target costs more than another one: operating there, and getting there from what is now."""
-    rise = terms(profile, target, actions)
-    return math.fsum([*rise, *(-each for each in terms(profile, before, actions))] if before else rise)
+    return math.fsum(terms_between(profile, target, actions, before))
+
+
+def terms_between(profile: Profile, target: Target, actions: Actions, before: Target) -> Iterator[float]:
+    """The summands of that."""
+    yield from terms(profile, target, actions)
+    if before:
+        yield from (-each for each in terms(profile, before, actions))
 
 
 def terms(profile: Profile, target: Target, actions: Actions) -> Iterator[float]:

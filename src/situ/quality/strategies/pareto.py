@@ -38,7 +38,6 @@ class _Making:
     """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
     declined: dict[str, Refusal] = field(default_factory=dict)
     moved_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    spent: list[float] = field(default_factory=list)
 
     def decide_if_open(self, expectation: Expectation) -> None:
         """Decide about an expectation that is not satisfied, as things are or any more by the plan, and could be."""
@@ -71,7 +70,6 @@ class _Making:
             self.moved_for[expectation.id] = tuple(each.profile for each in found)
             for each in found:
                 self.ground.move(each.profile, each.target)
-                self.spent.append(each.extra)
 
     def unclaimed(self) -> list[str]:
         """Profiles that may have been moved further than somebody needs now."""
@@ -86,7 +84,7 @@ class _Making:
     def _candidates(self, expectation: Expectation, *, priced: bool) -> list[Candidate] | Refusal:
         """As many as are needed; why not, if there are some but not enough; none, if it is out of reach."""
         if expectation.publishers == 1:
-            found = self._first(expectation, [], priced=priced)
+            found = self._first(expectation, priced=priced)
             return [found] if isinstance(found, Candidate) else found or []
         return self._several(expectation)
 
@@ -95,7 +93,7 @@ class _Making:
         taken: list[Candidate] = []
         refusal: Refusal | None = None
         while not self.ground.is_met(expectation):
-            found = self._first(expectation, taken)
+            found = self._first(expectation)
             if not isinstance(found, Candidate):
                 refusal = found
                 break
@@ -108,16 +106,14 @@ class _Making:
             return taken
         return refusal or []
 
-    def _first(
-        self, expectation: Expectation, taken: list[Candidate], *, priced: bool = True
-    ) -> Candidate | Refusal | None:
+    def _first(self, expectation: Expectation, *, priced: bool = True) -> Candidate | Refusal | None:
         """The best candidate that is permitted; why the best one is not, if none is."""
         refusal: Refusal | None = None
         counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
         for each in self.ground.candidates(expectation, priced=priced):
             if self.ground.problem.profiles[each.profile].publisher in counted:
                 continue
-            if why := self._forbids(each, taken):
+            if why := self._forbids(each):
                 refusal = refusal or Refusal(
                     why=why, profile=each.profile, target=each.target, extra=self.ground.price(each)
                 )
@@ -125,11 +121,11 @@ class _Making:
                 return each
         return refusal
 
-    def _forbids(self, candidate: Candidate, taken: list[Candidate]) -> Why | None:
+    def _forbids(self, candidate: Candidate) -> Why | None:
         strategy = self.ground.problem.strategy
         if strategy.protect and self.ground.harms(candidate.profile, candidate.target):
             return "harm"
         if strategy.budget is None:
             return None
-        spent = math.fsum([*self.spent, *(each.extra for each in taken), candidate.extra])
-        return "budget" if spent > strategy.budget else None
+        cost = self.ground.cost({candidate.profile: candidate.target})
+        return "budget" if cost > strategy.budget else None
