@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,16 @@ from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
 from situ.pipeline import shape as stage
+from situ.pipeline.counters import decode_counts
 from situ.pipeline.dispatch import Dispatch
+from situ.pipeline.measure import BatchMeasuring
 from situ.pipeline.offsets import Offset
 from situ.pipeline.shape import ShapingStore
+from situ.quality.meter import Meter
+from situ.quality.panes import Pane
 from situ.quality.shape import Limit, Shape, Suppress, Thin
 from situ.subscription.targets import group_of
-from tests.conformance.shaped import World, make_world
+from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
 from tests.histories import SECOND, START
 
@@ -128,3 +133,28 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
     late = Offset(seq=40, version=2, clock=world.end)
     let_go = delivered(other, work(other, tmp_path, (), later, late, other)[0])
     assert len(let_go["desk/s1"]) > 0
+
+
+def test_tasks_tell_what_they_measured(tmp_path: Path) -> None:
+    world = make_world(6, start=START, events=100, shapes=1)
+    plan = compile_plan(world.deployment(tmp_path / "project").at_version(1))
+    measured = BatchMeasuring(plan.deployment.settings)
+    assert measured.until(START) is None
+    panes: list[Pane] = []
+    for begin in range(0, len(world.rows), 30):
+        rows, counts = world.rows[begin : begin + 30], []
+        for number in range(2):
+            own = [[_copy(row)] for row in rows if shard_of(row.client) in shards_of(number, 2)]
+            dispatch = Dispatch(plan, CLOCK, meter=Meter(PUBLISHERS[:3]))
+            assert len(list(dispatch.messages(own))) > 0 or not own
+            dispatch.finish()
+            counts += decode_counts([dispatch.counts().encode()])
+        panes += measured.add(counts)
+    expected = Counter(row.client for row in world.rows if row.client in PUBLISHERS[:3])
+    found: Counter[str] = Counter()
+    for pane in panes:
+        found[pane.publisher] += pane.events
+    assert found == expected
+    assert max(pane.last or 0 for pane in panes) == max(row.time for row in world.rows if row.client != PUBLISHERS[3])
+    until = measured.until(CLOCK)
+    assert until == max(min(row.time, row.recv) for row in world.rows if row.client != PUBLISHERS[3]) - LATENESS
