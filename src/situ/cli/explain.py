@@ -10,6 +10,7 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.explain_contexts import explain_context, explain_transform
 from situ.cli.explain_matches import explain_detection, explain_miss
 from situ.cli.explain_policies import explain_policy
+from situ.cli.explain_quality import explain_quality
 from situ.cli.explain_visibility import explain_visibility
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 app = group(
     "explain",
-    "Explain types, expressions, functions, subscriptions, events, visibility, contexts, policies, detections, codes.",
+    "Explain types, expressions, functions, subscriptions, events, visibility, quality, contexts, policies, "
+    "detections, codes.",
 )
 
 
@@ -237,6 +239,7 @@ def explain_event(
 
 
 app.command("visibility")(explain_visibility)
+app.command("quality")(explain_quality)
 app.command("context")(explain_context)
 app.command("transform")(explain_transform)
 app.command("policy")(explain_policy)

@@ -44,6 +44,7 @@ class BlockingExpectations:
     revoke = called(ExpectationHandler.revoke)
     state = called(ExpectationHandler.state)
     states = called(ExpectationHandler.states)
+    explain = called(ExpectationHandler.explain)
     register_draft = called(ExpectationHandler.register_draft)
 
     def changes(self) -> Iterator[StateChange]:

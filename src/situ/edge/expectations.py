@@ -42,6 +42,14 @@ class Expectation:
         return {"need": dict(self.need), "utility": self.utility, **self.options}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyQuality:
+    """The answer, in words and as data."""
+
+    text: str
+    answer: Mapping[str, Any]
+
+
 class ExpectationHandler:
     """The expectations of one client: ``node.expectations``."""
 
@@ -146,6 +154,12 @@ class ExpectationHandler:
         """How all expectations of this client stand, those of the project among them; or the one that is named."""
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=about))
         return [self._own(StateChange.from_json(each)) for each in answer["states"]]
+
+    async def explain(self, id: Expectation | str) -> WhyQuality:
+        """Why an expectation stands as it does: every publisher, without its name, and what would help."""
+        message = AskQuality(req=self._negotiating.request(), about=_id(id), explain=True)
+        answer = await self._negotiating.told(message)
+        return WhyQuality(text=answer.text, answer=answer.body)
 
     def changes(self) -> AsyncGenerator[StateChange, None]:
         """Every change of a state from now on, of all expectations of this client."""

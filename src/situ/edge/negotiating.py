@@ -25,9 +25,13 @@ class Negotiating:
 
     async def ask(self, message: Negotiated) -> Mapping[str, Any]:
         """What is in force after a call; what is refused is raised."""
+        return (await self.told(message)).body
+
+    async def told(self, message: Negotiated) -> QualityAck:
+        """The whole answer."""
         answer = await self._session.ask(message)
         assert isinstance(answer, QualityAck)
-        return answer.body
+        return answer
 
     def request(self) -> int:
         return self._session.request()

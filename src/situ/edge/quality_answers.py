@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from situ.catalogue import NOT_NEGOTIATED
@@ -11,6 +11,8 @@ from situ.errors import SituError, nearest
 from situ.overlay.messages import AskQuality
 from situ.quality.advice import ANSWER
 from situ.quality.expectation import Need
+from situ.quality.explain_state import explain_expectation, explain_publisher
+from situ.quality.explained_text import as_text, publisher_as_text
 from situ.quality.feedback import Advice, StateChange
 from situ.quality.json_form import shape_as_json
 from situ.quality.matching import capability_of
@@ -28,6 +30,8 @@ class Answers:
     """What can be said of one state."""
 
     state: State
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Subscription and reason → events that shaping dropped."""
 
     def to_client(self, client: str, asked: AskQuality) -> Answer:
         """What a client may know: its own expectations and profiles, and nobody else's names."""
@@ -37,6 +41,8 @@ class Answers:
         wanted = [id for id in mine if not asked.about or id in (asked.about, f"{client}/{asked.about}")]
         if asked.about and not wanted:
             raise _unknown("expectation", asked.about, [id.removeprefix(f"{client}/") for id in mine])
+        if asked.explain and asked.about:
+            return self._explained(wanted[0], named=False)
         return {"states": [self._told(id, anew=bool(asked.about)).as_json() for id in wanted]}, ""
 
     def _told(self, id: str, *, anew: bool) -> StateChange:
@@ -54,6 +60,31 @@ class Answers:
         return body, ""
 
     # ── to those who may know everything ──
+
+    def to_operator(self, asked: Mapping[str, Any]) -> Answer:
+        """The table; or why what is ``about`` an expectation is so, or a publisher, if ``publisher`` is true."""
+        about = str(asked.get("about", ""))
+        if not about:
+            return self.table(), ""
+        if asked.get("publisher"):
+            return self._explained_publisher(about)
+        if about not in self.state.expectations:
+            raise _unknown("expectation", about, self.state.expectations)
+        return self._explained(about, named=True)
+
+    def _explained(self, id: str, *, named: bool) -> Answer:
+        subscription = self.state.expectations[id].expectation.subscription
+        prefix = f"{subscription} "
+        drops = {key.removeprefix(prefix): count for key, count in self.dropped.items() if key.startswith(prefix)}
+        found = explain_expectation(self.state, id, named=named, drops=drops)
+        return found.as_json(), as_text(found)
+
+    def _explained_publisher(self, publisher: str) -> Answer:
+        found = explain_publisher(self.state, publisher)
+        if not found:
+            known = {each.profile.publisher for each in self.state.profiles.values()}
+            raise _unknown("publisher with a profile", publisher, known)
+        return {"profiles": [each.as_json() for each in found]}, publisher_as_text(publisher, found)
 
     def table(self) -> Json:
         """Who expects what, who can do what, what holds and why not."""

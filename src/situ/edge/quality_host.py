@@ -89,6 +89,8 @@ class QualityHost:
         shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
         measure: Callable[[frozenset[str]], Awaitable[None]],
     ) -> None:
+        self.dropped: Callable[[], Mapping[str, int]] = dict
+        """What shaping dropped so far, by subscription and reason; the engine knows."""
         self._bus = bus
         self._names = Names(bus.zone)
         self._kept = registry.kept(_PART)
@@ -251,7 +253,7 @@ class QualityHost:
             return
         try:
             if isinstance(message, AskQuality):
-                body, text = Answers(self._state).to_client(call.client, message)
+                body, text = Answers(self._state, self.dropped()).to_client(call.client, message)
                 await self._answer(call.ticket, QualityAck(req=message.req, body=body, text=text))
                 return
             given = Calls(self._pools, self._state).read(call.ticket, call.client, message)
@@ -302,7 +304,9 @@ class QualityHost:
     async def _asked(self, message: Message) -> Message:
         """A question of somebody who may know everything: no client can write to this subject."""
         try:
-            said: dict[str, Any] = {"body": Answers(self._state).table(), "text": ""}
+            asked = json.loads(message.body or b"{}")
+            body, text = Answers(self._state, self.dropped()).to_operator(asked)
+            said: dict[str, Any] = {"body": body, "text": text}
         except SituError as error:
             problem = error.problems[0]
             said = {"code": problem.code.code, "message": problem.message, "hint": problem.hint}

@@ -121,6 +121,7 @@ class Running:
             engine = spark_engine(bus, self.folder, self.settings, address)
             router = Router(bus, registry, folder=self.folder)
             engine.on_measured = router.quality.measured
+        router.quality.dropped = lambda: engine.counts.dropped
         _begin(stack, self._pulse.beat(bus, engine))
 
         async def stop() -> None:

@@ -203,11 +203,15 @@ class AnswerAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskQuality:
-    """How do things stand? ``about`` is an expectation, or a profile if ``publisher``; all of mine, if empty."""
+    """How do things stand? ``about`` is an expectation, or a profile if ``publisher``; all of mine, if empty.
+
+    ``explain``: and why, in words.
+    """
 
     req: int
     about: str = ""
     publisher: bool = False
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

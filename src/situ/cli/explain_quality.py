@@ -1,0 +1,81 @@
+"""``situ explain quality``: why an expectation is met or is not, and what a publisher is asked to do for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def explain_quality(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="[EXPECTATION]", help="The id of an expectation.")] = "",
+    publisher: Annotated[
+        str,
+        typer.Option("--publisher", metavar="CLIENT", help="Instead: what this publisher is asked to do."),
+    ] = "",
+    project: Project = None,
+    credentials: Credentials = None,
+    server: Server = "",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain how an expectation stands with every publisher, what would satisfy it, and why that is not done.
+
+    Of a publisher: what is claimed of it, what each claim pays for, what it did before, and what it is advised.
+
+    With --credentials a client asks about an expectation of its own; who publishes is not told.
+
+    \b
+    Examples:
+      situ explain quality watch
+      situ explain quality --publisher badge-reader
+      situ explain quality watch --credentials desk.creds
+    """
+    import asyncio
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if bool(name) == bool(publisher):
+        raise typer.BadParameter("name an expectation, or a publisher with --publisher", param_hint="'EXPECTATION'")
+    as_client = credentials is not None or bool(server)
+    if as_client and publisher:
+        raise typer.BadParameter("only who runs the project may ask", param_hint="'--publisher'")
+    if as_client:
+        data, text = asyncio.run(_as_client(project, credentials, server, name))
+    else:
+        data, text = asyncio.run(_as_operator(project, name or publisher, publisher=bool(publisher)))
+
+    def shown() -> Any:
+        from rich.text import Text
+
+        from situ.cli.output import visible
+
+        return [Text(visible(text))]
+
+    output.answer(lambda: data, shown)
+    return Exit.DONE
+
+
+async def _as_operator(project: Path | None, about: str, *, publisher: bool) -> tuple[dict[str, Any], str]:
+    from situ.cli.asked_quality import ask_quality
+    from situ.cli.opened import open_project
+
+    return await ask_quality(open_project(project), {"about": about, "publisher": publisher})
+
+
+async def _as_client(
+    project: Path | None, credentials: Path | None, server: str, name: str
+) -> tuple[dict[str, Any], str]:
+    from situ.cli.as_client import as_client
+    from situ.edge.connecting import connect
+
+    who = as_client(project, "", credentials, server)
+    async with connect(who.place, client=who.name, **who.options) as node:
+        told = await node.expectations.explain(name)
+    return dict(told.answer), told.text
