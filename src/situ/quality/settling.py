@@ -103,6 +103,6 @@ def surroundings(state: State, expectation: Expectation) -> Surroundings:
     if not wanted:
         return Surroundings(mark=state.mark)
     profiles = [each for pool in sorted(state.pools_of(expectation)) for each in state.in_pool.get(pool, {}).values()]
-    satisfying = frozenset(each.id for each in profiles if expectation.is_met_by(each.current()))
+    satisfying = frozenset(state.standing.candidates(expectation.id)[0])
     gaps = {each: gap for each in satisfying if (gap := state.profiles[each].estimate.gap) is not None}
     return Surroundings(profiles=profiles, satisfying=satisfying, gaps=gaps, mark=state.mark)
