@@ -46,13 +46,19 @@ class Ground:
         self.problem = problem
         self.targets: dict[str, Target] = dict(problem.start if targets is None else targets)
         self._fields: dict[frozenset[str], Field] = {}
+        self._by_subscription: dict[str, Field] = {}
         self._containing: dict[str, list[Field]] = defaultdict(list)
         """Pool → the fields, of those made so far, that it is in."""
         self._switched = {problem.pools.get(id, "") for id, each in self.targets.items() if each.mode}
         """Pools in which a mode is another than now."""
 
     def field(self, expectation: Expectation) -> Field:
-        return self._field(self.problem.relevant.get(expectation.subscription, frozenset()))
+        subscription = expectation.subscription
+        found = self._by_subscription.get(subscription)
+        if found is None:
+            found = self._field(self.problem.relevant.get(subscription, frozenset()))
+            self._by_subscription[subscription] = found
+        return found
 
     def alternatives(self, subscription: str) -> Sequence[Expectation]:
         standing = self.problem.standing
@@ -60,11 +66,14 @@ class Ground:
 
     def is_met(self, expectation: Expectation) -> bool:
         """Whether an expectation is satisfied by the plan."""
-        if self._switched.isdisjoint(self.problem.relevant.get(expectation.subscription, ())):
-            # What is free only gets better: who is satisfied stays so, and who is out of reach does, too.
-            state = self.state(expectation)
-            if state is not State.SATISFIABLE:
-                return state is State.SATISFIED
+        state = self.state(expectation)
+        if state is State.UNSATISFIED:
+            return False
+        if state is State.SATISFIED:
+            # What is free only gets better: who is satisfied stays so, unless a mode is another.
+            relevant = self.problem.relevant.get(expectation.subscription, ())
+            if self._switched.isdisjoint(relevant):
+                return True
         return self.field(expectation).is_met(expectation)
 
     def is_met_unmoved(self, expectation: Expectation) -> bool:
