@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -548,3 +549,13 @@ def test_subscription_that_comes_and_goes() -> None:
     assert host.state.profiles == {}, "a profile goes with its advertisement"
     host.pass_time(1)
     assert host.last("M1").why == "no-publisher"
+
+
+def test_a_property_that_becomes_a_matter_of_modes_while_it_is_advised() -> None:
+    host = zone(READER)
+    expect(host, rate=(5, 10))
+    assert host.advices() == [("raise", {"rate": 5}, "")]
+    modes = Mode(name="slow", values={"rate": 1}), Mode(name="fast", values={"rate": 60}, cost=2)
+    host.call(Providing, client="reader", profile=replace(in_modes("reader", "slow", *modes), version=2))
+    host.pass_time(3)
+    assert host.advices()[1:] == [("withdraw", {}, ""), ("raise", {}, "fast")]

@@ -159,6 +159,8 @@ def does(profile: Profile, target: Target) -> bool:
     now = profile.current()
     if target.mode and all(each.name != target.mode for each in profile.modes):
         return False
+    if not target.values.keys() <= profile.capabilities.keys():
+        return False  # it has become a matter of modes since, or is not there any more
     wanted = point_at(profile, target)
     asked = (*target.values, *(profile.moded if target.mode and target.mode != profile.mode else ()))
     return all(now[id] >= wanted[id] for id in asked)
