@@ -155,6 +155,9 @@ class QualityHost:
                 await self._take(given)
             except SituError as error:
                 _log.warning("%s: %s", type(given).__name__, error)
+            except Exception:  # noqa: BLE001 - see below
+                # One thing that goes wrong must not be the end of negotiation for everybody.
+                _log.exception("%s could not be negotiated", type(given).__name__)
 
     async def reshape(self) -> None:
         """For ever: have what has come together of shapes be in force."""
