@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from situ.bus.measured import measured_publishers, tell_measured
 from situ.bus.memory import MemoryBus
 from situ.deployment.shapes import Shapes
 from situ.edge.engine import EdgeEngine
@@ -17,7 +18,6 @@ from situ.quality.declared import Quality
 from situ.quality.panes import Pane, pane_of, together
 from situ.quality.profile import Capability, Profile
 from situ.quality.property import BUILT_IN
-from situ.registry.measured import measured_publishers, tell_measured
 from situ.registry.snapshots import publish_deployment
 from tests.edge_zone import eventually
 from tests.zone import deployment_of

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from situ.bus.interface import Ack, Bus
+from situ.bus.measured import measured_publishers
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
 from situ.deployment.former_terms import in_terms_of_now
@@ -38,7 +39,6 @@ from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
 from situ.registry.engines import engine_alive, report_adopted
-from situ.registry.measured import measured_publishers
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 
 _log = logging.getLogger("situ.edge")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from situ.bus.interface import Bus, Serving
+from situ.bus.measured import tell_measured
 from situ.bus.names import Names, shard_of
 from situ.bus.permissions import may_be_answered
 from situ.bus.taking import TAKE, Desk
@@ -88,7 +89,6 @@ from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.quality.shape import Shape
 from situ.registry import Registry
 from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
-from situ.registry.measured import tell_measured
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 from situ.subscription.model import ROOT, Subscription
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
+from situ.bus.measured import MEASURED, decode_measured
 from situ.bus.names import Names
 from situ.deployment.plan import Plan
 from situ.deployment.shapes import patience_of
@@ -14,7 +15,6 @@ from situ.pipeline.counters import Counts
 from situ.quality.joining import Joining
 from situ.quality.meter import Meter, Part
 from situ.quality.panes import Pane
-from situ.registry.measured import MEASURED, decode_measured
 from situ.settings import Settings
 
 _FRESH = 1.0
