@@ -98,7 +98,7 @@ say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then 
 # while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray. Meanwhile a
 # monitoring desk and a badge reader negotiate how much is enough.'
 beside sensors python programs/sensors.py --for 20 --speed 3 --rate 250 --broken 0.003 --situations 2
-beside badge-reader python programs/badge_reader.py --for 170 --speed 60
+beside badge-reader python programs/badge_reader.py --for 170 --speed 6
 beside monitor python programs/monitor.py
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet

@@ -1,6 +1,6 @@
 """The badge reader at the front door: says how often it looks for badges, and looks more often when it is advised to.
 
-    python programs/badge_reader.py --for 60 --speed 60
+    python programs/badge_reader.py --for 120 --speed 6
 
 What it can do stands in `quality/badges.yaml`: up to sixty badges a minute, eighty per cent sure. It begins with two.
 With `--speed` a minute takes less time: what is sent happened before now, and comes so much faster.
