@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from situ.quality.advice import SPACING
-from situ.quality.deciding import outstanding
+from situ.quality.deciding import is_mode_needed, outstanding
 from situ.quality.effects import Tell
 from situ.quality.feedback import Advice
 from situ.quality.ledger import lowers
@@ -36,31 +36,13 @@ def advise(state: State, work: Work) -> None:
 
 def _ask(state: State, work: Work, known: Known) -> None:
     course = known.course
-    wanted = _wanted(state, known)
+    wanted = outstanding(state, known)
     if course.open is not None:
         given = course.open.target
         if not (given.values.keys() & wanted.values.keys() or (given.mode and given.mode == wanted.mode)):
             tell(state, work, known, course.withdraw(known.profile, _next(state)))
     if wanted and course.open is None and course.may_send(work.now):
         tell(state, work, known, course.send(known.profile, wanted, work.now, _next(state)))
-
-
-def _wanted(state: State, known: Known) -> Target:
-    """What is to be raised: all that is claimed and not done, as long as it can be done."""
-    target = outstanding(state, known)
-    if not target or known.effective is None:
-        return STAY
-    if target.mode and not _is_needed(state, known, target.mode):
-        # A mode that only costs less is fallen back to, in time.
-        target = replace(target, mode="")
-    return target
-
-
-def _is_needed(state: State, known: Known, mode: str) -> bool:
-    """Whether somebody who claims a mode does not have what it needs in the current one."""
-    assert known.effective is not None
-    now = known.effective.current()
-    return any(target.mode and not state.meets(id, now) for id, target in known.ledger.claims.items())
 
 
 # ── falling back ──
@@ -71,7 +53,7 @@ def _excess(state: State, known: Known) -> Target:
     if known.effective is None or known.course.open is not None:
         return STAY
     target = known.ledger.target(known.profile, state.meets)
-    if target.mode and target.mode != known.profile.mode and _is_needed(state, known, target.mode):
+    if target.mode and target.mode != known.profile.mode and is_mode_needed(state, known):
         target = replace(target, mode="")
     return lowers(target, known.profile)
 
@@ -169,7 +151,7 @@ def does(profile: Profile, target: Target) -> bool:
 def _wait(state: State, known: Known, now: float) -> None:
     """Come back when something is due."""
     course, at = known.course, known.course.next_time()
-    if course.open is None and course.last is not None and _wanted(state, known):
+    if course.open is None and course.last is not None and outstanding(state, known):
         at = min(course.last + SPACING, at if at is not None else course.last + SPACING)
     state.set_alarm(("course", known.profile.id), at)
 

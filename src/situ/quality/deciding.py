@@ -9,6 +9,7 @@ hangs together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from situ.quality.declared import DEFAULT, PARETO, Strategy
@@ -87,8 +88,16 @@ def outstanding(state: State, known: Known) -> Target:
         id: profile.capabilities[id].about.worse(value, profile.capabilities[id].best)
         for id, value in target.values.items()
     }
-    mode = target.mode if any(each.name == target.mode for each in profile.modes) else ""
+    there = any(each.name == target.mode for each in profile.modes)
+    mode = target.mode if there and is_mode_needed(state, known) else ""
     return improves(Target(values=MappingProxyType(values), mode=mode), profile)
+
+
+def is_mode_needed(state: State, known: Known) -> bool:
+    """Whether somebody who claims a mode does not have what it needs in the current one."""
+    assert known.effective is not None
+    now = known.effective.current()
+    return any(target.mode and not state.meets(id, now) for id, target in known.ledger.claims.items())
 
 
 # ── problems ──
@@ -187,7 +196,7 @@ def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: se
             release(state, work, id)
         for claim in plan.adopted[id]:
             known = state.profiles[claim.profile]
-            known.ledger.claim(known.profile, id, claim.target)
+            known.ledger.claim(known.profile, id, _whole(claim.target, held, known))
             state.claimed.setdefault(id, set()).add(claim.profile)
             work.advise.add(claim.profile)
             work.keep_profile(claim.profile)
@@ -204,3 +213,10 @@ def _lost(state: State, work: Work, problem: Problem, plan: Plan) -> set[str]:
                 if state.standing.state(id) is Standing.SATISFIABLE:
                     found.add(id)
     return found
+
+
+def _whole(target: Target, held: Held, known: Known) -> Target:
+    """A claim with the mode it relies on, where the publisher is in that for others only."""
+    if target.mode or not known.ledger.mode or not held.expectation.needs.keys() & known.profile.moded.keys():
+        return target
+    return replace(target, mode=known.profile.mode)
