@@ -436,7 +436,7 @@ def test_what_waits_keeps_its_stamp_over_a_restart() -> None:
     plan = compile_plan(deploy())
     (row,) = stamped(plan, alarm(5, "acme"))
     waiting, restored = Holding(plan.interpretation.outgoing), Holding(plan.interpretation.outgoing)
-    waiting._wait("root", row, encode_row(row), None, Tag())
+    waiting._wait("root", row, encode_row(row), None, Tag(), frozenset())
     restored.restore(json.loads(json.dumps(waiting.as_json())))
     (said,) = restored._queues["root", "press"]
     assert (said.row, said.line) == (row, encode_row(row))
