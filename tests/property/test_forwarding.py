@@ -17,7 +17,7 @@ from situ.quality.routed import Advised, Offered, Provided, Withdrawn
 from tests.offered import PROPERTIES, make_expectation, make_profile
 from tests.routers import Forest, make_figures
 
-NORMAL, LONG = 80, 2_500
+NORMAL, LONG = 80, 1_000
 POOLS = ("red", "blue")
 Asked = dict[str, list[tuple[Expectation, frozenset[str]]]]
 
