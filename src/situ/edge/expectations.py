@@ -201,13 +201,18 @@ class ExpectationHandler:
     # ── what the node tells ──
 
     def back(self) -> None:
-        """The router may have forgotten this client: have it know everything again."""
-        if self.registered:
-            self._negotiating.begin(self._register_again())
+        """The router, or the bus, was away: have it know everything again, and hear what was said meanwhile."""
+        if self.registered or self._hearing.begun:
+            self._negotiating.begin(self._come_back())
 
     async def close(self) -> None:
         await self._negotiating.end()
         await self._hearing.close()
+
+    async def _come_back(self) -> None:
+        await self._register_again()
+        if self._hearing.begun:
+            await self._catch_up()
 
     async def _register_again(self) -> None:
         for each in tuple(self.registered.values()):
@@ -268,8 +273,10 @@ class ExpectationHandler:
 
     async def _begin_hearing(self) -> None:
         """What was said before anybody listened is asked for."""
-        if not await self._hearing.begin():
-            return
+        if await self._hearing.begin():
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request()))
         for each in answer.get("states", ()):
             self._hearing.tell(StateChange.from_json(each))

@@ -73,6 +73,10 @@ class Hearing(Generic[F]):
         self._beginning = asyncio.Lock()
         self.repeats = 0
 
+    @property
+    def begun(self) -> bool:
+        return self._serving is not None
+
     async def begin(self) -> bool:
         """Listen, if that is not done already; whether this was the beginning."""
         async with self._beginning:

@@ -72,7 +72,7 @@ class Node:
         session.listing = self._full_list
         session.on_ready = self._ready
         session.on_lost = sender.suspend
-        session.on_up = sender.hurry
+        session.on_up = self._up
         session.on_over = self._over
         session.on_told = self._told
         session.on_events = self._subscriptions.came
@@ -358,6 +358,11 @@ class Node:
         self._subscriptions.known(known.subs)
         self._sender.terms = self._session.terms
         self._sender.resume()
+        self.expectations.back()
+        self.capabilities.back()
+
+    def _up(self) -> None:
+        self._sender.hurry()
         self.expectations.back()
         self.capabilities.back()
 
