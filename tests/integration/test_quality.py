@@ -242,7 +242,7 @@ def test_what_makes_no_sense_is_refused_with_all_reasons(zones: Zones) -> None:
             assert code_of(costly) == "Q106"
             with pytest.raises(SituError) as foreign:
                 await desk.expectations.update("pump/Level", utility=1)
-            assert code_of(foreign) == "Q132"
+            assert code_of(foreign) == "Q111"
 
     run(main())
 
