@@ -35,7 +35,7 @@ def test_the_example_is_clean() -> None:
     assert [str(problem) for problem in checked.problems if problem.severity is not Severity.OBSERVATION] == []
     assert checked.deployment is not None
     assert checked.deployment.settings.name == "smart-building"
-    assert len(checked.files) == 14
+    assert len(checked.files) == 15
     assert "security/restricted" in checked.deployment.subscriptions
     assert Deployment.from_json(checked.deployment.as_json()) == checked.deployment
 
