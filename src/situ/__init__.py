@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from situ.edge.blocking import connect_blocking as connect_blocking
+    from situ.edge.capabilities import Accept as Accept
+    from situ.edge.capabilities import Refuse as Refuse
     from situ.edge.connecting import connect as connect
+    from situ.edge.reaction import ReactionManager as ReactionManager
     from situ.interpretation.python_form import context as context
     from situ.interpretation.python_form import conv_function as conv_function
     from situ.interpretation.python_form import declared_contexts as declared_contexts
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Accept",
+    "ReactionManager",
+    "Refuse",
     "Typed",
     "Unit",
     "__version__",
@@ -28,6 +34,9 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Accept": "situ.edge.capabilities",
+    "ReactionManager": "situ.edge.reaction",
+    "Refuse": "situ.edge.capabilities",
     "Typed": "situ.interpretation.python_types",
     "Unit": "situ.interpretation.python_types",
     "connect": "situ.edge.connecting",

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import situ
-from situ.edge.reaction import ReactionManager
 from situ.quality.feedback import Advice
 
 PROJECT = Path(__file__).parents[1]
@@ -47,7 +46,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     started, last, number = loop.time(), 0.0, 0
     async with situ.connect(PROJECT, client="badge-reader") as node:
-        ReactionManager(node.capabilities, reader.adapt)
+        situ.ReactionManager(node.capabilities, reader.adapt)
         print(f"It looks for badges {reader.rate:g} times a minute", flush=True)
         while last < duration.total_seconds():
             # It may be asked to look more often while it waits.
