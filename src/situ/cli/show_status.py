@@ -92,7 +92,14 @@ def _streams(status: Status) -> Table:
     return table
 
 
-_HOLDS = ("what an engine has not taken yet", "the root log", "deliveries that wait", "dead letters", "late events")
+_HOLDS = (
+    "what an engine has not taken yet",
+    "the root log",
+    "deliveries that wait",
+    "dead letters",
+    "late events",
+    "feedback on quality",
+)
 
 
 def _consumers(status: Status) -> Table:
