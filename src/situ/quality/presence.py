@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from situ.quality.expectation import Expectation
 from situ.quality.matching import State as Standing
+from situ.quality.matching import capability_of
 from situ.quality.profile import Profile
 from situ.quality.property import Point
 from situ.quality.state import Held, Known, State
@@ -154,7 +155,7 @@ def _put_in_pool(state: State, work: Work, pool: str, id: str, before: Profile |
         del state.in_pool[pool], state.kinds[pool]
     if known != set(kinds):
         reconsider_reasons(state, work, pool)
-    _note_shapes(state, work, pool, before, after)
+    _note_shapes(state, work, pool, id, before, after)
 
 
 def reconsider_reasons(state: State, work: Work, pool: str) -> None:
@@ -162,32 +163,54 @@ def reconsider_reasons(state: State, work: Work, pool: str) -> None:
     work.tell |= {id for id in state.by_pool.get(pool, ()) if state.standing.state(id) is not Standing.SATISFIED}
 
 
-def _note_shapes(state: State, work: Work, pool: str, before: Profile | None, after: Profile | None) -> None:
+def _note_shapes(state: State, work: Work, pool: str, id: str, before: Profile | None, after: Profile | None) -> None:
     """Find those whose events are shaped according to what this profile does."""
     if not state.in_force:
         return
+    others = [each for other, each in state.in_pool.get(pool, {}).items() if other != id]
     points = [each.current() if each is not None else None for each in (before, after)]
-    for id in state.by_pool.get(pool, ()):
-        expectation = state.expectations[id].expectation
-        if state.in_force.get(expectation.subscription) == id and _matters(expectation, *points):
+    matters = _Matters(others, *points)
+    for each in state.by_pool.get(pool, ()):
+        expectation = state.expectations[each].expectation
+        if state.in_force.get(expectation.subscription) == each and matters(expectation):
             work.subscriptions.add(expectation.subscription)
 
 
-def _matters(expectation: Expectation, before: Point | None, after: Point | None) -> bool:
-    for id, need in expectation.needs.items():
-        exceed = need.about.exceed
-        if exceed == "allow":
-            continue
-        values = [-math.inf if each is None else each.get(id, -math.inf) for each in (before, after)]
-        goal = need.about.goodness(need.goal)
-        if exceed == "shape" and (values[0] > goal) != (values[1] > goal):
-            return True
-        if exceed == "use" and (values[0] != values[1] or _changes(expectation, before, after)):
-            return True
-    return expectation.selected and _changes(expectation, before, after)
+class _Matters:
+    """Whether the stream of an expectation may have to be shaped otherwise, now that a profile is another."""
+
+    def __init__(self, others: Sequence[Profile], before: Point | None, after: Point | None) -> None:
+        self._others = others
+        self._before, self._after = before, after
+        self._best: dict[str, float] = {}
+
+    def __call__(self, expectation: Expectation) -> bool:
+        for id, need in expectation.needs.items():
+            exceed = need.about.exceed
+            if exceed == "allow":
+                continue
+            before, after = _value(self._before, id), _value(self._after, id)
+            goal = need.about.goodness(need.goal)
+            # As long as anybody does more than is useful, the stream is brought back to it.
+            if exceed == "shape" and (before > goal) != (after > goal) and self._best_of_others(id) <= goal:
+                return True
+            if exceed == "use" and (before != after or self._changes(expectation)):
+                return True
+        return expectation.selected and self._changes(expectation)
+
+    def _best_of_others(self, id: str) -> float:
+        found = self._best.get(id)
+        if found is None:
+            known = (capability_of(each, id) for each in self._others)
+            values = (each.about.goodness(each.cv) for each in known if each is not None)
+            found = self._best[id] = max(values, default=-math.inf)
+        return found
+
+    def _changes(self, expectation: Expectation) -> bool:
+        """Whether the profile satisfies an expectation that it did not, or the other way round."""
+        met = [each is not None and expectation.is_met_by(each) for each in (self._before, self._after)]
+        return met[0] != met[1]
 
 
-def _changes(expectation: Expectation, before: Point | None, after: Point | None) -> bool:
-    """Whether a profile satisfies an expectation that it did not, or the other way round."""
-    met = [each is not None and expectation.is_met_by(each) for each in (before, after)]
-    return met[0] != met[1]
+def _value(point: Point | None, id: str) -> float:
+    return -math.inf if point is None else point.get(id, -math.inf)
