@@ -35,14 +35,14 @@ def test_json_has_problems_summary_and_digest(situ: Situ, broken_project: Path) 
     summary = ran.data["summary"]
     assert summary.pop("seconds") > 0
     assert summary == {
-        "files": 14,
-        "types": 10,
+        "files": 15,
+        "types": 11,
         "functions": 4,
         "sources": 6,
         "concepts": 3,
         "policies": 1,
         "contexts": 5,
-        "clients": 25,
+        "clients": 27,
         "errors": 0,
         "warnings": 0,
         "observations": len(ran.data["problems"]),

@@ -28,6 +28,7 @@ def test_all_types_are_a_tree(situ: Situ) -> None:
     assert ran.code == 0
     assert ran.out.startswith(
         "Events\n"
+        "├── BadgeShown  who: PersonId\n"
         "├── RoomEvent  room: RoomId\n"
         "│   ├── Alarm  text: string, who: optional PersonId, lasted: optional duration\n"
         "│   ├── DoorUsed  door: DoorId\n"
