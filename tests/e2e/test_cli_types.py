@@ -98,14 +98,16 @@ def test_exported_json_schema_holds_for_events_and_comes_back(situ: Situ, tmp_pa
     assert situ("types", "export", "--out", file, "--project", situ.example).code == 0
     imported = situ("types", "import", file, "--json").data
     assert imported["problems"] == []
-    assert imported["types"]["events"] == sorted(["Alarm", "DoorUsed", "RoomClimate", "RoomEvent", "Sighting"])
+    assert imported["types"]["events"] == sorted(
+        ["Alarm", "BadgeShown", "DoorUsed", "RoomClimate", "RoomEvent", "Sighting"]
+    )
 
 
 def test_spark_and_arrow_schemas(situ: Situ) -> None:
     one = situ("types", "export", "DoorUsed", "--format", "spark", "--project", situ.example)
     assert (one.code, one.out) == (0, "`room` STRING, `door` STRING\n")
     every = situ("types", "export", "--format", "spark", "--json", "--project", situ.example).data
-    assert len(every) == 5
+    assert len(every) == 6
     assert every["Sighting"] == "`who` STRING, `at` STRUCT<`x`: DOUBLE, `y`: DOUBLE>"
     arrow = situ("types", "export", "--format", "arrow", "--project", situ.example)
     assert arrow.code == 0
