@@ -190,7 +190,10 @@ class NatsConsumption:
         await self._repeat_acknowledgement()
         info = await self._taking.info()
         if is_guarded(info):
-            self._taking, self._expires = self._taking.through_router(), _SOON
+            before, self._taking, self._expires = self._taking, self._taking.through_router(), _SOON
+            if self._taking is not before:
+                # What a reader before this one acknowledged goes through the router: it is there before this question.
+                info = await self._taking.info()
         floor, handed = info["ack_floor"], info["delivered"]
         if not self._attached:
             self._attached = True

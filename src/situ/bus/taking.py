@@ -252,19 +252,25 @@ class Desk:
         return None
 
     async def _again(self, consumer: str, asked: Take, reply: str) -> None:
-        """Only of the consumer's own subjects, and only what it has not acknowledged."""
+        """Only of the consumer's own subjects, and only what it has not acknowledged.
+
+        Who asks for more may not know how far he is: an acknowledgement of the reader before him can have come since
+        he asked for that.
+        """
         answer = await self._bus.request(Message(subject=f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}"))
         info = json.loads(answer.body)
-        fits = "error" not in info and 1 <= asked.batch <= _MOST and asked.seq > info["ack_floor"]["stream_seq"]
+        fits = "error" not in info and 1 <= asked.batch <= _MOST and asked.seq >= 1
         if not fits or asked.next_by_subj not in subjects_of(info):
             self.refused += 1
-        elif self._guard.active:
+            return
+        first = max(asked.seq, info["ack_floor"]["stream_seq"] + 1)
+        if self._guard.active:
             # What was not handed out yet is got by asking for the next: there it is counted.
             last = info["delivered"]["stream_seq"]
-            if not self._relays.again(consumer, asked.next_by_subj, asked.seq, last, reply):
+            if not self._relays.again(consumer, asked.next_by_subj, first, last, reply):
                 self.refused += 1
         else:
-            wanted = {"seq": asked.seq, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
+            wanted = {"seq": first, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
             body = {**wanted, "max_bytes": min(asked.max_bytes, _MOST_BYTES)}
             await self._ask(f"$JS.API.DIRECT.GET.{self._stream}", body, reply)
 
