@@ -66,6 +66,10 @@ def kill(zone: Scoped) -> None:
     zone.at.ready()
 
 
+MANY = 40
+"""Changes after which a visitor, who may be let out as soon as he is let in, surely was there when something came."""
+
+
 def run(zone: Scoped, **options: float) -> Mapping[str, int]:
     async def bounded() -> Mapping[str, int]:
         async with asyncio.timeout(4 * PATIENCE):
@@ -73,7 +77,7 @@ def run(zone: Scoped, **options: float) -> Mapping[str, int]:
 
     points = asyncio.run(bounded())
     print(dict(points))
-    for point in ("older", "must", "withheld", "screen", "visits"):
+    for point in ("older", "must", "withheld", "screen", *(("visits",) if options["changes"] >= MANY else ())):
         assert points[point] > 0, f"{point}: it did not come to that: {points}"
     return points
 
@@ -95,6 +99,6 @@ def test_narrowed_queues_on_spark_while_the_run_is_killed(tmp_path: Path) -> Non
 @pytest.mark.parametrize("seed", range(3))
 def test_many_changes_while_the_run_is_killed(tmp_path: Path, engine: str, seed: int) -> None:
     with scoped(tmp_path / "plant", engine=engine, seed=1_000 + seed) as zone:
-        run(zone, changes=40, kills=10, rate=300, most=300)
+        run(zone, changes=MANY, kills=10, rate=300, most=300)
         wait_for(lambda: zone.at.alive, "it still runs")
         assert zone.at.stop() == 0

@@ -38,7 +38,7 @@ BEGUN = time.time()
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(300):
             await work
 
     asyncio.run(bounded())
