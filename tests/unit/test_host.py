@@ -28,9 +28,12 @@ from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
 from situ.host.logs import LOG, logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
+from situ.quality.shape import Limit, Shape, Thin
 from situ.settings import Settings
 from situ.subscription import Subscription
 from situ.subscription.targets import group_of
+
+THINNED = Shape(thin=Thin(limits=(Limit(events=1),)))
 
 
 def test_figures_come_back_as_they_were() -> None:
@@ -88,6 +91,21 @@ def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
     # One that is gone keeps what it got, so that sums never fall.
     delivered.learn(Deployment(version=2, subscriptions={first.id: first}))
     assert delivered.by_subscription(counts)["b/two"] == 5
+
+
+def test_a_subscription_that_goes_over_to_another_group_and_back_keeps_what_it_got() -> None:
+    whole = Subscription(client="a", name="one", types=("T",), durable=True)
+    shaped = replace(whole, shaped=True)
+    old, new = group_of(whole), group_of(shaped)
+    assert old != new
+    delivered = Delivered()
+    got = []
+    steps = ((None, 5, 0), (THINNED, 5, 3), (THINNED, 9, 4), (None, 10, 4))
+    for version, (shape, one, other) in enumerate(steps, 1):
+        shapes = {} if shape is None else {whole.id: shape}
+        delivered.learn(Deployment(version=version, subscriptions={whole.id: whole}, shapes=shapes))
+        got.append(delivered.by_subscription(Counts(groups=Counter({old: one, new: other})))["a/one"])
+    assert got == [5, 8, 9, 10], "others went on in the group that it had left"
 
 
 def test_sizes_and_times_as_people_read_them() -> None:

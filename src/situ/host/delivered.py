@@ -1,7 +1,8 @@
 """Whose deliveries the engines counted: they count delivery groups, people ask about subscriptions.
 
 Durable subscriptions with the same types and filter share a group; each of them is delivered all of it. Groups of
-subscriptions that are gone keep their names until the run ends, so that sums never fall.
+subscriptions that are gone keep their names until the run ends, and one that goes over to another group keeps what it
+had got, so that sums never fall.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ class Delivered:
         self._groups: dict[str, str] = {}
         self._known: dict[str, Subscription] = {}
         self._terms: dict[str, str] = {}
+        self._counted: Mapping[str, int] = {}
+        """Group → events, when somebody asked last."""
+        self._offsets: dict[str, int] = {}
+        """Subscription → what it got in other groups, less what its own had before it came."""
 
     def learn(self, deployment: Deployment) -> None:
         """Durable subscriptions as this deployment declares them; only what changed is worked out."""
@@ -36,12 +41,20 @@ class Delivered:
                 self._terms.pop(id, None)
             if subscription.durable and self._known.get(id) != subscription:
                 self._known[id] = subscription
-                self._groups[id] = group_of(subscription)
+                self._go_over(id, group_of(subscription))
+
+    def _go_over(self, id: str, group: str) -> None:
+        before = self._groups.get(id, group)
+        self._groups[id] = group
+        moved = self._counted.get(before, 0) - self._counted.get(group, 0)
+        if moved:
+            self._offsets[id] = self._offsets.get(id, 0) + moved
 
     def by_subscription(self, counts: Counts) -> Mapping[str, int]:
         """Events delivered, by subscription; those that got none are left out."""
-        durable = {id: counts.groups[group] for id, group in self._groups.items() if counts.groups.get(group)}
-        return {**durable, **counts.live}
+        self._counted = dict(counts.groups)
+        numbers = {id: self._counted.get(group, 0) + self._offsets.get(id, 0) for id, group in self._groups.items()}
+        return {**{id: number for id, number in numbers.items() if number}, **counts.live}
 
     def terms(self, subscriptions: Iterable[str]) -> Mapping[str, str]:
         """The contexts of those of the subscriptions that are not in root's terms."""
