@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class EdgeZone:
     registry: Registry
     server: NatsServer | None
     spark: bool = False
+    begun: float = field(default_factory=time.time)
     engine: EdgeEngine | None = None
     router: Router | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -32,8 +31,6 @@ MUCH = {"rate": {"lb": 30, "ub": 45}}
 """So much that a window of a minute is enough to tell: with fewer than twenty events it grows."""
 SITU = "overlay: {child_grace: 2 s}\n"
 ROOT = Path(__file__).parents[2]
-BEGUN = time.time()
-"""Event time is the same for all publishers: what comes behind it is late, and not measured."""
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -62,7 +59,7 @@ async def publishing(zone: EdgeZone, client: str, *options: str) -> AsyncIterato
         zone.url,
         client,
         "--begun",
-        str(BEGUN),
+        str(zone.begun),
         *options,
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
