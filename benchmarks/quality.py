@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import statistics
 import time
@@ -16,6 +15,7 @@ import psutil
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.quality_world import EXPECTATIONS, PROFILES, TYPES, World, changed, make_world
+from situ.garbage import settle
 from situ.quality.expectation import Expectation
 from situ.quality.matching import State
 from situ.quality.problem import Plan, Problem, Target
@@ -41,7 +41,7 @@ class _Zone:
     def negotiate(self) -> Taken:
         """Everything from nothing: put what is declared into pools, match, decide."""
         world = self.world
-        gc.collect()
+        settle()  # as the router does
         start = time.perf_counter()
         standing = Standing()
         standing.put_many(world.profiles, world.expectations)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from situ.quality import exact, greedy
+from situ.quality import exact, greedy, ground
 from situ.quality.matching import State, match
 from situ.quality.parts import parts_of
 from situ.quality.problem import STAY, Plan, Problem, point_at
@@ -76,6 +76,17 @@ def test_pareto_decides_the_same_from_what_is_kept(cases: int) -> None:
             assert found == expected, seed
             parted += bool(found.targets)
     assert parted > cases / 20
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = [make_problem(280_000 + seed, Kind(expectations=8)) for seed in range(NORMAL)]
+    kept = [replace(each, standing=standing_of(each)) for each in problems]
+    far = [NAMED["pareto"](each) for each in (*problems, *kept)]
+    monkeypatch.setattr(ground, "_AHEAD", ahead)
+    for seed, (each, expected) in enumerate(zip((*problems, *kept), far, strict=True)):
+        assert NAMED["pareto"](each) == expected, seed
+    assert sum(bool(each.targets) for each in far) > NORMAL / 4
 
 
 def standing_of(problem: Problem) -> Standing:

@@ -65,12 +65,8 @@ def claims_of(
 
     ``moved_for`` says which profiles were moved for an expectation, where that is known.
     """
-    by_field: dict[int, tuple[Field, list[Expectation]]] = {}
-    for each in wanting:
-        field = ground.field(each)
-        by_field.setdefault(id(field), (field, []))[1].append(each)
     found: dict[str, tuple[str, ...]] = {}
-    for field, some in by_field.values():
+    for field, some in ground.by_field(wanting):
         found.update(_serving(ground, field, some, moved_for or {}))
     serving = {each.id: (each, found[each.id]) for each in wanting if each.id in found}
     return Claims(ground.problem, dict(ground.targets), serving)
@@ -98,12 +94,14 @@ def _serving(
     moved = sorted(field.profiles.keys() & ground.targets.keys())
     if not moved:
         return
+    lasting = {id for id in moved if not field.profiles[id].modes}
+    """Free properties only get better: whoever is moved for somebody stays good enough, unless a mode is another."""
     by_the_way = []
     for each in expectations:
         if each.publishers > 1:
             if field.is_met(each):
                 yield each.id, tuple(_several(ground, field, each))
-        elif (first := moved_for.get(each.id)) and field.meets(first[0], each):
+        elif (first := moved_for.get(each.id)) and (first[0] in lasting or field.meets(first[0], each)):
             yield each.id, first
         else:
             by_the_way.append(each)

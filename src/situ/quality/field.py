@@ -7,15 +7,16 @@ there; a profile that is relevant to several fields has rows in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from situ.quality.ahead import Ahead
 from situ.quality.expectation import Expectation
 from situ.quality.operating import slopes
 from situ.quality.problem import Target, point_at
 from situ.quality.profile import Profile
-from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, first_that_meet
+from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
 
@@ -33,10 +34,9 @@ class Field:
         best: Matrix,
         rising: Matrix,
         floors: Matrix,
-        place: Callable[[Expectation], int | None],
+        places: Callable[[Sequence[Expectation]], Sequence[int | None]],
         expectation: Callable[[int], Expectation],
         several: Sequence[Expectation],
-        served: Callable[[], Flags],
         dearest: float,
     ) -> None:
         self.profiles = profiles
@@ -53,22 +53,20 @@ class Field:
         self.is_even = not np.isnan(self._rising).any()
         """Whether all costs rise evenly, so that no rough cost is NaN."""
         self._floors = floors
-        self._place = place
-        """Where the floors of an expectation are, if they are here."""
+        self._places = places
+        """Where the floors of expectations are, if they are here."""
         self._expectation = expectation
         self._several = several
-        self._places: dict[str, int] = {}
-        self._initially = served
-        self._served: Flags | None = None
-        """Whose floors are met by the plan, if that is kept."""
+        self._ahead: Ahead | None = None
+        """Of those that are decided next."""
         self.dearest = dearest
         """No cost that rises evenly is higher: how much rounding can matter."""
         self._rows: dict[str, list[int]] = {}
         for row, (id, _) in enumerate(keys):
             self._rows.setdefault(id, []).append(row)
         self._prices: Matrix = np.asarray([_price(profiles[id], place) for id, place in keys], dtype=np.float64)
-        self._paid = np.asarray([_price(profiles[id], None) for id, _ in keys], dtype=np.float64)
-        """What the modes of rows cost, and those in which their profiles are."""
+        self._surcharges = self._prices - np.asarray([_price(profiles[id], None) for id, _ in keys], dtype=np.float64)
+        """What the modes of rows cost, and how much more than those in which their profiles are by the plan."""
 
     @classmethod
     def of_pool(cls, standing: Standing, name: str) -> Field:
@@ -85,10 +83,9 @@ class Field:
             best=able.values,
             rising=pool.rises.values[:, [pool.rises.place(id) for id, _ in able.keys]],
             floors=pool.floors.values,
-            place=lambda each: None if each.publishers > 1 else pool.floors.place(standing.number(each.id)),
+            places=lambda some: pool.floors.places(standing.numbers(some)),
             expectation=lambda place: standing.expectation(numbers[place]),
             several=standing.wanting_several(name),
-            served=lambda: standing.are_satisfied(pool.floors.numbers),
             dearest=pool.dearest,
         )
 
@@ -112,18 +109,21 @@ class Field:
             best=columns.matrix([point for each in profiles for point in each.reach()]),
             rising=np.repeat(columns.matrix([each.rises for each in costs]), counts, axis=1),
             floors=every,
-            place=lambda each: places.get(each.id),
+            places=lambda some: [places.get(each.id) for each in some],
             expectation=single.__getitem__,
             several=[each for each in expectations if each.publishers > 1],
-            served=lambda: first_that_meet(every, now) >= 0,
             dearest=max((each.dearest for each in costs), default=1.0),
         )
 
     # ── who is served ─────────────────────────────────────────────────────────────────────────────
 
+    def look_ahead(self, expectations: Sequence[Expectation]) -> None:
+        """These are decided next, each by one publisher, and no others before this is said again."""
+        self._ahead = self._looking_ahead(expectations) if expectations else None
+
     def is_met(self, expectation: Expectation) -> bool:
-        if self._served is not None and (place := self._places.get(expectation.id)) is not None:
-            return bool(self._served[place])
+        if self._ahead is not None and (place := self._ahead.places.get(expectation.id)) is not None:
+            return self._ahead.is_met(place)
         meeting = self._meeting(expectation)
         return bool(meeting.any()) if expectation.publishers == 1 else self._is_enough(expectation, meeting)
 
@@ -133,37 +133,38 @@ class Field:
 
     def meets(self, id: str, expectation: Expectation) -> bool:
         """Whether a profile meets an expectation by the plan."""
-        asked = self.asked(expectation)
-        return asked is not None and bool((self._now[:, self._rows[id][0]] >= asked).all())
+        return _meets(self._now[:, self._rows[id][0]], self.asked(expectation))
 
     def firsts_that_meet(self, expectations: Sequence[Expectation], ids: Sequence[str]) -> list[str | None]:
         """For each of some expectations, the first of some profiles that meets it by the plan."""
         points = self._now[:, [self._rows[id][0] for id in ids]]
-        asked = [self.asked(each) for each in expectations]
-        floors = np.stack([_beyond(len(points)) if each is None else each for each in asked], axis=1)
-        return [None if first < 0 else ids[first] for first in first_that_meet(floors, points).tolist()]
+        firsts = first_that_meet(self._asked_by(expectations), points).tolist()
+        return [None if first < 0 else ids[first] for first in firsts]
 
     def move(self, id: str, target: Target) -> None:
         """A profile is to be somewhere else."""
-        profile = self.profiles[id]
-        before = self.where(id)
+        profile, rows = self.profiles[id], self._rows[id]
         if profile.modes:
-            rows, after = self._rows[id], self.where(id, target)
+            after = self.where(id, target)
             self._now[:, rows] = after[:, None]
             self._levels[:, rows] = np.where(after == NOWHERE, 0.0, after)[:, None]
-            self._paid[rows] = profile.mode_named(target.mode or profile.mode).cost
+            self._surcharges[rows] = self._prices[rows] - profile.mode_named(target.mode or profile.mode).cost
+            if self._ahead is not None:
+                self._ahead.change(rows)
+            return
+        (row,) = rows
+        is_worse = False
+        for name, capability in profile.capabilities.items():
+            place = self._columns.place(name)
+            value = capability.about.goodness(target.values.get(name, capability.cv))
+            is_worse = is_worse or value < self._now[place, row]
+            self._now[place, row] = self._levels[place, row] = value
+        if self._ahead is None:
+            return
+        if is_worse:
+            self._ahead.change(rows)
         else:
-            (row,) = self._rows[id]
-            after = self._now[:, row]
-            after[:] = self._start[:, row]
-            for name, value in target.values.items():
-                place = self._columns.place(name)
-                after[place] = self._levels[place, row] = profile.capabilities[name].about.goodness(value)
-            for name in profile.capabilities.keys() - target.values.keys():
-                place = self._columns.place(name)
-                self._levels[place, row] = after[place]
-        if self._served is not None:
-            self._serve(before, after)
+            self._ahead.improve(row)
 
     def begin_with(self, targets: Mapping[str, Target]) -> None:
         """Many profiles are to be somewhere else than they are."""
@@ -182,28 +183,24 @@ class Field:
         self._now[places, rows] = points
         self._levels[places, rows] = points
 
-    def keep_served(self) -> None:
-        """From now on keep who is served, instead of finding out."""
-        self._served = self._initially()
-        self._places = {self._expectation(place).id: place for place in range(len(self._served))}
+    def lost_without(self, id: str, target: Target) -> list[Expectation]:
+        """Expectations that a profile meets, by itself alone, and would not if it were moved."""
+        return self._swayed(self.where(id), self.where(id, target), meeting=1)
 
-    def _serve(self, before: Matrix, after: Matrix) -> None:
-        served = self._served
-        assert served is not None
-        met = at_most(self._floors, after)
-        served |= met
-        if (after < before).any():
-            for place in np.flatnonzero(at_most(self._floors, before) & ~met).tolist():
-                served[place] = at_least(self._now, self._floors[:, place]).any()
+    def won_with(self, id: str, target: Target) -> list[Expectation]:
+        """Expectations that nobody meets, and a profile would if it were moved."""
+        return self._swayed(self.where(id, target), self.where(id), meeting=0)
 
-    def met_only_by(self, better: Matrix, worse: Matrix) -> Iterator[Expectation]:
-        """Expectations that one point meets and another does not."""
-        found = at_most(self._floors, better) & ~at_most(self._floors, worse)
-        yield from map(self._expectation, np.flatnonzero(found).tolist())
-        for each in self._several:
-            asked = self.asked(each)
-            if asked is not None and (better >= asked).all() and not (worse >= asked).all():
-                yield each
+    def _swayed(self, better: Matrix, worse: Matrix, *, meeting: int) -> list[Expectation]:
+        """Expectations that one point meets and another does not, and so many profiles by the plan; all of them, of
+        those that want several."""
+        found = np.flatnonzero(at_most(self._floors, better) & ~at_most(self._floors, worse))
+        if len(found):
+            points = self._now[:, [rows[0] for rows in self._rows.values()]]
+            found = found[count_that_meet(self._floors[:, found], points) == meeting]
+        asked = ((each, self.asked(each)) for each in self._several)
+        several = [each for each, floors in asked if _meets(better, floors) and not _meets(worse, floors)]
+        return [*map(self._expectation, found.tolist()), *several]
 
     def where(self, id: str, target: Target | None = None) -> Matrix:
         """The point of a profile by the plan, or by another target."""
@@ -245,13 +242,22 @@ class Field:
 
     def asked(self, expectation: Expectation) -> Matrix | None:
         """The floors of an expectation; None, if it asks for something that no profile has."""
-        place = self._places.get(expectation.id)
-        if place is None:
-            place = self._place(expectation)
-        if place is not None:
-            return self._floors[:, place]
+        if self._ahead is not None and (place := self._ahead.places.get(expectation.id)) is not None:
+            return self._ahead.asked[:, place]
+        (at,) = self._places([expectation])
+        if at is not None:
+            return self._floors[:, at]
         found, width = self._columns.vector(expectation.asked), len(self._now)
         return None if (found[width:] > NOWHERE).any() else found[:width]
+
+    def _asked_by(self, expectations: Sequence[Expectation]) -> Matrix:
+        """The floors of some expectations; such that nobody meets, if one asks for something that no profile has."""
+        places = [each for each in self._places(expectations) if each is not None]
+        if len(places) == len(expectations):
+            return self._floors[:, places]
+        width = len(self._now)
+        asked = [self.asked(each) for each in expectations]
+        return np.stack([np.full(width, np.inf) if each is None else each for each in asked], axis=1)
 
     # ── what it roughly costs ─────────────────────────────────────────────────────────────────────
 
@@ -260,15 +266,21 @@ class Field:
 
         Infinite where that cannot be; NaN where it can be, and only trying tells.
         """
-        asked = self.asked(expectation)
-        if asked is None:
-            return np.full(len(self.keys), np.inf)
-        column = asked[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):
-            costs = np.add.reduce(self._rising * np.maximum(column - self._levels, 0.0), axis=0)
-        costs += self._prices - self._paid
-        costs[np.logical_or.reduce(self._best < column, axis=0)] = np.inf
-        return np.asarray(costs)
+        ahead = self._ahead
+        if ahead is None or expectation.id not in ahead.places:
+            ahead = self._looking_ahead([expectation])
+        return ahead.costs(ahead.places[expectation.id])
+
+    def _looking_ahead(self, expectations: Sequence[Expectation]) -> Ahead:
+        return Ahead(
+            expectations,
+            self._asked_by(expectations),
+            now=self._now,
+            levels=self._levels,
+            best=self._best,
+            rising=self._rising,
+            surcharges=self._surcharges,
+        )
 
 
 def _price(profile: Profile, place: int | None) -> float:
@@ -278,6 +290,5 @@ def _price(profile: Profile, place: int | None) -> float:
     return profile.mode_named(profile.mode).cost if place is None else profile.modes[place].cost
 
 
-def _beyond(width: int) -> Matrix:
-    """Floors that nobody meets."""
-    return np.full(width, np.inf)
+def _meets(point: Matrix, asked: Matrix | None) -> bool:
+    return asked is not None and bool((point >= asked).all())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
+from situ.quality.groups import Groups
 from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Target
@@ -25,6 +26,9 @@ from situ.quality.profile import Profile
 
 _CLOSE = 1e-9
 """Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
+_AHEAD = 256
+"""Expectations that are looked at together, with all profiles: what is in between must stay small."""
+_NO_POOLS = frozenset[str]()
 _UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
 
@@ -50,7 +54,9 @@ class Ground:
         self._containing: dict[str, list[Field]] = defaultdict(list)
         """Pool → the fields, of those made so far, that it is in."""
         self._switched = {problem.pools.get(id, "") for id, each in self.targets.items() if each.mode}
-        """Pools in which a mode is another than now."""
+        """Pools in which a mode was another than now from the beginning."""
+        self._fallen: set[str] = set()
+        """Expectations that lost somebody who met them when a mode became another."""
 
     def field(self, expectation: Expectation) -> Field:
         subscription = expectation.subscription
@@ -59,6 +65,48 @@ class Ground:
             found = self._field(self.problem.relevant.get(subscription, frozenset()))
             self._by_subscription[subscription] = found
         return found
+
+    def in_turn(self) -> Iterator[tuple[Expectation, State]]:
+        """All that are decided on and not out of reach, each in its turn, with their states as things are.
+
+        Those that come next are looked at together. Who shares no profile with others, nor a budget, has turns apart.
+        """
+        for part in self._parts():
+            states = [(each, self.state(each)) for each in part]
+            within = [each for each in states if each[1] is not State.UNSATISFIED]
+            for start in range(0, len(within), _AHEAD):
+                coming = within[start : start + _AHEAD]
+                wanting = [each for each, state in coming if state is State.SATISFIABLE and each.publishers == 1]
+                fields = self.by_field(wanting)
+                for field, some in fields:
+                    field.look_ahead(some)
+                yield from coming
+                for field, _ in fields:
+                    field.look_ahead(())
+
+    def _parts(self) -> Iterable[Sequence[Expectation]]:
+        chosen = self.problem.undecided
+        asking = [each for each in self.problem.expectations if chosen is None or each.id in chosen]
+        if self.problem.strategy.budget is not None:
+            return (asking,)
+        by_pools: dict[frozenset[str], list[Expectation]] = defaultdict(list)
+        for each in asking:
+            by_pools[self.problem.relevant.get(each.subscription, _NO_POOLS)].append(each)
+        groups = Groups[str]()
+        for pools in by_pools:
+            groups.join(pools)
+        parts: dict[str, list[Expectation]] = defaultdict(list)
+        for pools, some in by_pools.items():
+            parts[groups.of(min(pools, default=""))] += some
+        return [sorted(each, key=lambda one: one.order) for each in parts.values()]
+
+    def by_field(self, expectations: Iterable[Expectation]) -> list[tuple[Field, list[Expectation]]]:
+        """Expectations with the field of each."""
+        found: dict[int, tuple[Field, list[Expectation]]] = {}
+        for each in expectations:
+            field = self.field(each)
+            found.setdefault(id(field), (field, []))[1].append(each)
+        return list(found.values())
 
     def alternatives(self, subscription: str) -> Sequence[Expectation]:
         standing = self.problem.standing
@@ -71,8 +119,8 @@ class Ground:
             return False
         if state is State.SATISFIED:
             # What is free only gets better: who is satisfied stays so, unless a mode is another.
-            relevant = self.problem.relevant.get(expectation.subscription, ())
-            if self._switched.isdisjoint(relevant):
+            relevant = self.problem.relevant.get(expectation.subscription, ()) if self._switched else ()
+            if expectation.id not in self._fallen and self._switched.isdisjoint(relevant):
                 return True
         return self.field(expectation).is_met(expectation)
 
@@ -160,22 +208,19 @@ class Ground:
         gone: dict[str, Expectation] = {}
         new: dict[str, Expectation] = {}
         for field in self._asked_of(id):
-            before, after = field.where(id), field.where(id, target)
-            lost = (each for each in field.met_only_by(before, after) if self.field(each).depends_on(id, each))
+            lost = (each for each in field.lost_without(id, target) if self.field(each).depends_on(id, each))
             gone |= {each.id: each for each in lost}
         for field in self._asked_of(id) if gone else ():
-            before, after = field.where(id), field.where(id, target)
-            won = (each for each in field.met_only_by(after, before) if self.field(each).waits_for(id, each))
+            won = (each for each in field.won_with(id, target) if self.field(each).waits_for(id, each))
             new |= {each.id: each for each in won}
         return gone, new
 
     def move(self, id: str, target: Target) -> None:
         """Have a profile moved by the plan."""
-        pool = self.problem.pools.get(id, "")
-        for field in self._containing[pool]:
+        if target.mode != self.targets.get(id, STAY).mode:
+            self._fallen |= {each.id for field in self._asked_of(id) for each in field.lost_without(id, target)}
+        for field in self._containing[self.problem.pools.get(id, "")]:
             field.move(id, target)
-        if target.mode:
-            self._switched.add(pool)
         if target:
             self.targets[id] = target
         else:
@@ -230,8 +275,6 @@ class Ground:
                 self._containing[pool].append(field)
             if field.profiles.keys() & self.targets.keys():
                 field.begin_with(self.targets)
-            elif self.problem.undecided is None:
-                field.keep_served()
         return field
 
     def _made(self, pools: frozenset[str]) -> Field:

@@ -7,10 +7,11 @@ so with one there is one part. Whatever is met in any case joins nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from situ.quality.choices import Choices, choices_of
+from situ.quality.groups import Groups
 from situ.quality.problem import Problem
 
 
@@ -56,7 +57,7 @@ def parts_of(problem: Problem) -> list[Part]:
     several = {bit: each.publishers for bit, each in enumerate(problem.expectations) if each.publishers > 1}
     always = _always(choices, several)
     stakes = _stakes(problem)
-    groups = _Groups(len(choices))
+    groups = Groups[int]()
     for stake in stakes:
         groups.join(_swayed(stake, choices, always))
     if problem.strategy.budget is not None:
@@ -103,20 +104,3 @@ def _swayed(stake: Stake, choices: Sequence[Choices], always: int) -> list[int]:
             break
         wanted |= 1 << bit
     return [place for place, each in enumerate(choices) if each.able & wanted]
-
-
-class _Groups:
-    """Which profiles belong together: each points towards the first of its group."""
-
-    def __init__(self, count: int) -> None:
-        self._towards = list(range(count))
-
-    def of(self, place: int) -> int:
-        while self._towards[place] != place:
-            self._towards[place] = place = self._towards[self._towards[place]]
-        return place
-
-    def join(self, places: Iterable[int]) -> None:
-        for one, other in zip(found := list(places), found[1:], strict=False):
-            low, high = sorted((self.of(one), self.of(other)))
-            self._towards[high] = low

@@ -52,8 +52,9 @@ class Floors:
             self._numbers = grown
         self._numbers[first : len(self._rows)] = numbers
 
-    def place(self, number: int) -> int:
-        return self._rows.place(number)
+    def places(self, numbers: Iterable[int]) -> list[int | None]:
+        """Where the floors of expectations are, of those that have some here."""
+        return self._rows.places(numbers)
 
     def drop(self, number: int) -> None:
         place = self._rows.drop(number)

@@ -7,7 +7,7 @@ one moves to where one was taken out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -96,6 +96,10 @@ class Rows(Generic[K]):
     def place(self, key: K) -> int:
         return self._places[key]
 
+    def places(self, keys: Iterable[K]) -> list[int | None]:
+        """Where points are, of those that are here."""
+        return list(map(self._places.get, keys))
+
     def vector(self, key: K) -> Matrix:
         return self.values[:, self._places[key]]
 
@@ -157,14 +161,27 @@ def at_most(points: Matrix, given: Matrix) -> Flags:
 def first_that_meet(floors: Matrix, points: Matrix) -> Numbers:
     """For each of the floors, the place of the first point that is at least as good; −1 if there is none."""
     found = np.full(floors.shape[1], -1, dtype=np.int64)
-    if not points.shape[1]:
-        return found
-    step = max(1, _AT_ONCE // points.shape[1])
+    if points.shape[1]:
+        for start, met in _meeting(floors, points):
+            first = met.argmax(axis=1)
+            found[start : start + len(met)] = np.where(met[np.arange(len(first)), first], first, -1)
+    return found
+
+
+def count_that_meet(floors: Matrix, points: Matrix) -> Numbers:
+    """For each of the floors, how many points are at least as good."""
+    found = np.zeros(floors.shape[1], dtype=np.int64)
+    for start, met in _meeting(floors, points):
+        found[start : start + len(met)] = np.count_nonzero(met, axis=1)
+    return found
+
+
+def _meeting(floors: Matrix, points: Matrix) -> Iterator[tuple[int, Flags]]:
+    """For some of the floors after the other, from which on, which of the points meet each."""
+    step = max(1, _AT_ONCE // max(1, points.shape[1]))
     for start in range(0, floors.shape[1], step):
         part = floors[:, start : start + step]
         met = np.ones((part.shape[1], points.shape[1]), dtype=np.bool_)
         for place in range(len(part)):
             met &= part[place][:, None] <= points[place][None, :]
-        first = met.argmax(axis=1)
-        found[start : start + step] = np.where(met[np.arange(len(first)), first], first, -1)
-    return found
+        yield start, met

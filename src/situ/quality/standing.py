@@ -120,15 +120,12 @@ class Standing:
         """All that is known of a pool; it changes with what is put and dropped."""
         return self._pools.get(name)
 
-    def number(self, id: str) -> int:
-        """By which pools know an expectation."""
-        return self._entries[id].number
+    def numbers(self, expectations: Iterable[Expectation]) -> list[int]:
+        """By which pools know expectations."""
+        return [self._entries[each.id].number for each in expectations]
 
     def expectation(self, number: int) -> Expectation:
         return self._asking[number].expectation
-
-    def are_satisfied(self, numbers: Numbers) -> NDArray[np.bool_]:
-        return np.asarray(self._states[numbers] == _NOW)
 
     def alternatives(self, subscription: str) -> tuple[Expectation, ...]:
         """The expectations of a subscription."""

@@ -18,8 +18,8 @@ from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
 
 def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
-    for each in problem.expectations:
-        making.decide_if_open(each)
+    for each, state in making.ground.in_turn():
+        making.decide_if_open(each, state)
     adopted = claims_of(making.ground, making.claiming(), making.moved_for)
     return Plan(
         targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
@@ -39,15 +39,11 @@ class _Making:
     declined: dict[str, Refusal] = field(default_factory=dict)
     moved_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def decide_if_open(self, expectation: Expectation) -> None:
+    def decide_if_open(self, expectation: Expectation, state: State) -> None:
         """Decide about an expectation that is not satisfied, as things are or any more by the plan, and could be."""
-        problem = self.ground.problem
-        if problem.undecided is not None and expectation.id not in problem.undecided:
-            return
-        state = self.ground.state(expectation)
         if state is State.SATISFIABLE:
             self.wanting.append(expectation)
-        if state is not State.UNSATISFIED and not self.ground.is_met(expectation):
+        if not self.ground.is_met(expectation):
             self.decide(expectation)
             if state is State.SATISFIED:
                 self.lost.append(expectation)

@@ -1,0 +1,81 @@
+"""Looking ahead: of some expectations that are decided next, who is met by the plan and what the others roughly cost.
+
+Worked out for all of them and all rows of a field at once, and after that only for rows that move: deciding on one
+after the other takes no more than comparing the numbers of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from situ.quality.expectation import Expectation
+from situ.quality.rows import Flags, Matrix
+
+
+class Ahead:
+    """Expectations of one field, in their order. Where its profiles are is the field's, which tells what moves."""
+
+    def __init__(
+        self,
+        expectations: Sequence[Expectation],
+        asked: Matrix,
+        *,
+        now: Matrix,
+        levels: Matrix,
+        best: Matrix,
+        rising: Matrix,
+        surcharges: Matrix,
+    ) -> None:
+        self.places = {each.id: place for place, each in enumerate(expectations)}
+        self.asked = asked
+        """What they ask, one in each column."""
+        self._now = now
+        self._levels = levels
+        self._rising = rising
+        self._surcharges = surcharges
+        self._out_of_reach = _any_below(best, asked)
+        self._met = self._who_is_met()
+        self._costs = np.zeros(self._out_of_reach.shape)
+        """Of expectations by rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for each, before, rises in zip(asked, levels, rising, strict=True):
+                self._costs += rises * np.maximum(each[:, None] - before, 0.0)
+        self._costs += surcharges
+        self._costs[self._out_of_reach] = np.inf
+
+    def is_met(self, place: int) -> bool:
+        return bool(self._met[place])
+
+    def costs(self, place: int) -> Matrix:
+        """About what it costs more to have each row good enough: infinite where that cannot be, NaN where only trying
+        tells."""
+        return np.array(self._costs[place])
+
+    def improve(self, row: int) -> None:
+        """The profile of a row is better than it was in some properties, and worse in none."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            lacking = np.maximum(self.asked - self._levels[:, row, None], 0.0)
+            costs = self._rising[:, row] @ lacking
+        costs[self._out_of_reach[:, row]] = np.inf
+        self._costs[:, row] = costs
+        self._met |= (self.asked <= self._now[:, row, None]).all(axis=0)
+
+    def change(self, rows: Sequence[int]) -> None:
+        """The profile of some rows is somewhere else."""
+        for row in rows:
+            self.improve(row)
+            self._costs[:, row] += self._surcharges[row]
+        self._met = self._who_is_met()
+
+    def _who_is_met(self) -> Flags:
+        return np.asarray(~_any_below(self._now, self.asked).all(axis=1))
+
+
+def _any_below(points: Matrix, asked: Matrix) -> Flags:
+    """For each of those who ask and each of the points, whether any property is not good enough."""
+    found = np.zeros((asked.shape[1], points.shape[1]), dtype=np.bool_)
+    for floors, values in zip(asked, points, strict=True):
+        found |= floors[:, None] > values
+    return found
