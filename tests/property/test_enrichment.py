@@ -12,7 +12,7 @@ import pytest
 from situ.expr.columns import below, column
 from situ.situation.domain.ontology import Ontology
 from situ.situation.enrichment.enrich import Enriched, Enrichment, Observed
-from situ.situation.enrichment.known import Knowledge
+from situ.situation.enrichment.known import FEW, MANY, Knowledge, Known
 from situ.situation.enrichment.rows import BASE, no_rows, read_rows, scalar_fields
 from situ.situation.meaning.detection import Instances, Observation
 from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
@@ -152,6 +152,26 @@ def test_what_is_known_may_change_between_batches() -> None:
     for limit, rows in ((3.0, 1), (7.0, 0), (4.0, 1)):
         knowledge.take({"place": {"r1": {"limit": limit}}})
         assert enrichment.run(batch, knowledge).rows.get(leaf, no_rows(leaf)).num_rows == rows
+
+
+@pytest.mark.parametrize("known", [0, 1, 5, FEW, 20 * FEW])
+@pytest.mark.parametrize("asked", [0, 1, FEW, FEW + 1, 2 * MANY * FEW])
+def test_identities_are_found_at_once_where_they_are_one_by_one(known: int, asked: int) -> None:
+    dice = random.Random(f"{known} {asked}")
+    names = [str(number) for number in dice.sample(range(2 * known), known)]
+    of = Known({name: {} for name in names})
+    identities = pa.array([str(dice.randrange(2 * known + 1)) for _ in range(asked)], pa.string())
+    expected = [sorted(names).index(each) if each in names else known for each in identities.to_pylist()]
+    assert of._places_at_once(identities).tolist() == expected
+    assert of._places_one_by_one(identities).tolist() == expected
+    assert of.places(identities).tolist() == expected
+
+
+def test_identities_that_come_and_go_are_seen_by_the_next_batch() -> None:
+    knowledge, asked = Knowledge(ONTOLOGY), pa.array(["1", "2", "3"])
+    for things, places in ((("1", "3"), [0, 2, 1]), (("2",), [1, 0, 1]), ((), [0, 0, 0])):
+        knowledge.take({"thing": {each: {} for each in things}})
+        assert knowledge.of("thing").places(asked).tolist() == places
 
 
 def test_unknown_identities_and_failing_tests_are_counted() -> None:

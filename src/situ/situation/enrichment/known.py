@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +24,9 @@ from situ.types.model import Type
 
 IDENTITY = ("id",)
 """The path of the identity."""
+FEW, MANY = 256, 4
+"""So few identities, or fewer than those known by this factor, are looked up one by one: whoever looks up columns in
+columns goes through all that is known."""
 Attributes = Mapping[str, Any]
 KnownOf = Mapping[str, Attributes]
 """What one source of knowledge says of the instances of a concept, by identity."""
@@ -36,6 +40,7 @@ class Known:
         self.identities = pa.array(ordered, pa.string())
         self._rows = [rows[identity] for identity in ordered]
         self._columns: dict[tuple[str, ...], pa.Array] = {}
+        self._place_of: dict[str, int] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -60,6 +65,17 @@ class Known:
 
     def places(self, identities: pa.Array) -> Array:
         """The row of each of these identities; ``len(self)`` for one that is not known."""
+        if len(identities) <= FEW or MANY * len(identities) < len(self):
+            return self._places_one_by_one(identities)
+        return self._places_at_once(identities)
+
+    def _places_one_by_one(self, identities: pa.Array) -> Array:
+        if self._place_of is None:
+            self._place_of = {identity: place for place, identity in enumerate(self.identities.to_pylist())}
+        place_of, unknown = self._place_of.get, len(self)
+        return np.array([place_of(identity, unknown) for identity in identities.to_pylist()], np.int64)
+
+    def _places_at_once(self, identities: pa.Array) -> Array:
         found = pc.index_in(identities, value_set=self.identities)
         return found.fill_null(len(self)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
