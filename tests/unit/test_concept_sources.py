@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from textwrap import dedent
 from typing import Any, ClassVar
@@ -238,7 +239,11 @@ def instances(ontology: Ontology, sources: Mapping[str, Source], needed: Sequenc
         if name in tables.cover.tables
     }
     found = tables.of(read)
-    assert all(tables.of(read)[concept] is found[concept] for concept in found)
+    assert tables.of(dict(read)) is found
+    for name, table in read.items():
+        changed = tables.of({**read, name: copy(table)})
+        assert changed is not found
+        assert changed == found
     return {concept: {identity: dict(known) for identity, known in each.items()} for concept, each in found.items()}
 
 

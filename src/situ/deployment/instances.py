@@ -32,6 +32,7 @@ class InstanceTables:
         self._ontology = ontology
         self._sources = {name: sources[name] for name in sorted(self.cover.tables)}
         self._made: dict[str, tuple[tuple[Table, ...], KnownOf]] = {}
+        self._last: tuple[tuple[Table, ...], Instances] | None = None
 
     @property
     def keyed(self) -> Mapping[str, frozenset[Keyed]]:
@@ -40,14 +41,19 @@ class InstanceTables:
 
     def of(self, tables: Mapping[str, Table]) -> Instances:
         """What these tables know; KeyError if one of those that are needed is not among them."""
-        return MappingProxyType({concept: self._concept(concept, tables) for concept in self.cover.sources})
+        read = tuple(tables[name] for name in self._sources)
+        last = self._last
+        if last is None or not _same(last[0], read):
+            found = {concept: self._concept(concept, tables) for concept in self.cover.sources}
+            last = self._last = (read, MappingProxyType(found))
+        return last[1]
 
     def _concept(self, concept: str, tables: Mapping[str, Table]) -> KnownOf:
         chain = containers_of(concept, self._ontology.containers)
         used = (concept, *(member for container in chain for member in self._members(container)))
         read = tuple(tables[name] for each in used for name in self.cover.sources[each])
         made = self._made.get(concept)
-        if made is None or any(one is not other for one, other in zip(made[0], read, strict=True)):
+        if made is None or not _same(made[0], read):
             found = self._together(concept, tables)
             self._fill_in(chain, found, tables)
             made = self._made[concept] = (read, MappingProxyType(found))
@@ -86,6 +92,10 @@ class InstanceTables:
                     container = above.get(known.get(nearer, ""), {})
                     if further in container:
                         known.setdefault(further, container[further])
+
+
+def _same(tables: tuple[Table, ...], others: tuple[Table, ...]) -> bool:
+    return all(one is other for one, other in zip(tables, others, strict=True))
 
 
 def _identity(source: Source, row: Mapping[str, Any]) -> str | None:
