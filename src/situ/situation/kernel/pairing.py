@@ -119,7 +119,8 @@ class Pairing:
             rows, places = _all_known(keys), _all_known(their_keys)
             return rows, places, [each[rows] for each in keys], [each[places] for each in their_keys]
         if near and self._reach is not None:
-            here, there = _cells(probes, self._reach, mine), _cells(others, self._reach, theirs)
+            here = _cells(probes, self._reach, mine)
+            there = None if here is None else _cells(others, self._reach, theirs, beside=here[1])
             if here is not None and there is not None:
                 rows, places = np.repeat(here[0], 9), there[0]
                 around = [
@@ -144,21 +145,35 @@ def _all_known(keys: Sequence[Ints]) -> Ints:
     return np.flatnonzero(np.logical_and.reduce([each >= 0 for each in keys]))
 
 
-def _cells(table: Table, reach: Reach, variable: str) -> tuple[Ints, list[Column]] | None:
-    """The rows whose points have coordinates, and their squares; None if some are too far out for squares."""
+def _cells(
+    table: Table, reach: Reach, variable: str, beside: Sequence[Column] | None = None
+) -> tuple[Ints, list[Column]] | None:
+    """The rows whose points have coordinates, and their squares; None if some are too far out for squares.
+
+    With ``beside``, only rows in the rectangle of these squares and their neighbours: where few are asked about, few
+    are left.
+    """
     width = reach.distance * (1 + 1e-6)  # what is computed as near may be farther by a rounding
     paths = reach.left if variable == LEFT else reach.right
     axes = []
     known = np.ones(len(table), bool)
-    for path in paths:
+    for place, path in enumerate(paths):
         value, null = scalar_names(path, text=False)
         axes.append(table[value] / width)
-        known &= ~table[null] & np.isfinite(axes[-1])
+        known &= ~table[null]
+        known &= np.isfinite(axes[-1]) if beside is None else _is_beside(axes[-1], beside[place])
     rows = np.flatnonzero(known)
     axes = [axis[rows] for axis in axes]
     if any(len(axis) and float(np.abs(axis).max()) > _FAR for axis in axes):
         return None
     return rows, [np.floor(axis).astype(np.int64) for axis in axes]
+
+
+def _is_beside(axis: Column, squares: Column) -> Bools:
+    if not len(squares):
+        return np.zeros(len(axis), bool)
+    found: Bools = (axis >= squares.min() - 1) & (axis < squares.max() + 2)
+    return found
 
 
 def _numbered(axes: Sequence[Column]) -> Ints:
