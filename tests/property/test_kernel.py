@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from situ.situation.kernel import identities, paired, pairing, refuting
+from situ.situation.kernel import causes, identities, paired, pairing, refuting
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
@@ -88,8 +88,16 @@ def test_looking_at_few_events_and_few_candidates_at_a_time_changes_nothing(monk
     monkeypatch.setattr(paired, "SLICE", 3)
     monkeypatch.setattr(pairing, "CANDIDATES", 4)
     monkeypatch.setattr(refuting, "FEW", 0)
+    monkeypatch.setattr(identities, "FEW", 0)
     monkeypatch.setattr(identities, "MANY", 0)
     for seed in range(2000, 2060):
+        assert_equal(generate(seed), random.Random(seed))
+
+
+def test_looking_texts_and_causes_up_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "FEW", 0)
+    monkeypatch.setattr(causes, "FEW", 0)
+    for seed in range(3000, 3060):
         assert_equal(generate(seed), random.Random(seed))
 
 

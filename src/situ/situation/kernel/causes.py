@@ -6,7 +6,9 @@ grow in the order rows arrive.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,10 @@ import pyarrow as pa
 from situ.situation.kernel.table import LARGE, Ints
 
 NAMES = ("source", "id", "push", "pos")
+FEW = 16
+"""So few references are looked up one by one."""
+Origin = tuple[str, str, str, int]
+"""Source, id, push source and position in the root log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +77,29 @@ class Causes:
         return found
 
 
+    def of(self, number: int) -> Origin:
+        """As :meth:`about`, of one row."""
+        chunk = self.chunks[bisect_right(self.chunks, number, key=attrgetter("first")) - 1]
+        source, id, push, pos = (column[number - chunk.first].as_py() for column in chunk.about)
+        return source, id, push, pos
+
+
 @dataclass(frozen=True, slots=True)
 class Origins:
     """The events behind the rows of all leaves."""
 
     leaves: tuple[Causes, ...]
 
-    def of(self, references: Ints) -> list[tuple[str, str, str, int]]:
+    def of(self, references: Ints) -> list[Origin]:
         """Source, id, push source and position of each reference."""
-        found: list[tuple[str, str, str, int]] = [("", "", "", 0)] * len(references)
+        return self._one_by_one(references) if len(references) <= FEW else self._at_once(references)
+
+    def _one_by_one(self, references: Ints) -> list[Origin]:
+        placed = (divmod(reference, len(self.leaves)) for reference in references.tolist())
+        return [self.leaves[leaf].of(number) for number, leaf in placed]
+
+    def _at_once(self, references: Ints) -> list[Origin]:
+        found: list[Origin] = [("", "", "", 0)] * len(references)
         numbers, leaves = np.divmod(references, len(self.leaves))
         for leaf in np.unique(leaves).tolist():
             rows = np.flatnonzero(leaves == leaf)

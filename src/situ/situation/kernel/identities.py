@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from situ.situation.kernel.table import Ints
 
 NONE = -1
+FEW = 64
+"""So few texts are looked up one by one."""
 MANY = 4
 """Texts that are not fewer than those known by this factor are looked up in columns."""
 
@@ -35,6 +37,8 @@ class Identities:
     def encode_all(self, columns: Sequence[pa.Array]) -> list[Ints]:
         """As :meth:`encode`, of several columns. Many texts are looked up at once, which costs least."""
         rows = sum(map(len, columns))
+        if rows <= FEW:
+            return [self.codes(each.to_pylist()) for each in columns]
         if MANY * rows < len(self.texts) or any(pa.types.is_dictionary(each.type) for each in columns):
             return [self.encode(each) for each in columns]
         whole = pa.concat_arrays(columns)
