@@ -87,7 +87,8 @@ class Pairing:
         if rows is not None:
             first, last = first[rows], last[rows]
         for part in find(keys, first, last, their_keys, others.time).parts(CANDIDATES):
-            yield _pair(part, rows, places, left=left)
+            if part.total:
+                yield _pair(part, rows, places, left=left)
 
     def fits(self, left: Table, right: Table, pair: Pair, identities: Identities, origins: Origins) -> Bools:
         """Which of the pairs are an occurrence: the test holds, and it is not one event with itself."""
