@@ -35,6 +35,7 @@ _TYPES: Mapping[Type, pa.DataType] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=1024)
 def column_type(type: Type) -> pa.DataType:
     """What the values of a type are in a column."""
     return _TYPES.get(plain(type), pa.string())
@@ -62,6 +63,7 @@ def values_of(array: pa.Array, type: Type) -> list[Any]:
     return [None if value is None else back(value) for value in found]
 
 
+@lru_cache(maxsize=1024)
 def _into(type: Type) -> Callable[[Any], Any] | None:
     bare = plain(type)
     if bare == TIMESTAMP:

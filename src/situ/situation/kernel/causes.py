@@ -76,7 +76,6 @@ class Causes:
                     column[row] = value
         return found
 
-
     def of(self, number: int) -> Origin:
         """As :meth:`about`, of one row."""
         chunk = self.chunks[bisect_right(self.chunks, number, key=attrgetter("first")) - 1]

@@ -92,9 +92,13 @@ def ingest(
 
 def _scalar(column: pa.Array, path: tuple[str, ...]) -> dict[str, Column]:
     value, null = scalar_names(path, text=False)
-    unknown = column.is_null().to_numpy(zero_copy_only=False)
-    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0) if column.null_count else column
-    return {value: filled.to_numpy(zero_copy_only=False), null: unknown}
+    if not column.null_count:
+        return {value: column.to_numpy(zero_copy_only=False), null: np.zeros(len(column), bool)}
+    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return {
+        value: filled.to_numpy(zero_copy_only=False),
+        null: column.is_null().to_numpy(zero_copy_only=False),
+    }
 
 
 def _plain(column: pa.Array) -> pa.Array:

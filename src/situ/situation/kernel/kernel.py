@@ -43,7 +43,7 @@ class Kernel:
     def __init__(self, plan: PolicyPlan, *, partition: int = 0, partitions: int = 1) -> None:
         self.plan = plan
         self._partition, self._partitions = partition, partitions
-        self._aliases = [alias.name for alias in plan.policy.aliases]
+        self._aliases = tuple(alias.name for alias in plan.policy.aliases)
         window = plan.policy.window
         related = {each.relation.text: self._related(each, place) for place, each in enumerate(plan.relations)}
         self._pairs = [each for each in related.values() if isinstance(each, Paired) and each.plan.positive]

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,8 @@ class Detected:
     late: int = 0
 
 
-def schema_of(aliases: Iterable[str]) -> pa.Schema:
+@lru_cache(maxsize=1024)
+def schema_of(aliases: tuple[str, ...]) -> pa.Schema:
     return pa.schema(
         [("id", pa.string()), ("time", pa.int64()), ("activation", pa.int64()), ("causes", _CAUSES)]
         + [(f"@{name}", pa.string()) for name in aliases]
@@ -57,7 +59,7 @@ class Report:
     """Detections of one step, each once: rows of matches by the ids of their detections."""
 
     def __init__(
-        self, policy: str, aliases: list[str], matches: Table, identities: Identities, origins: Origins
+        self, policy: str, aliases: tuple[str, ...], matches: Table, identities: Identities, origins: Origins
     ) -> None:
         self._aliases = aliases
         self._matches = matches
