@@ -148,8 +148,9 @@ class Detecting:
                 continue
             push = each.rows.column("push")[0].as_py()
             times = each.rows.column("time").to_numpy()
+            earliest = times.min()
             for name, watch in self.watches.items():
-                if push in watch.patience and name in reached:
+                if push in watch.patience and name in reached and earliest < reached[name]:
                     positions = each.rows.column("pos").filter(pa.array(times < reached[name]))
                     for pos in positions_left(positions, watch.reads, hidden):
                         found.setdefault(pos, []).append(name)
