@@ -54,15 +54,19 @@ class Enrichment:
             groups.setdefault((leaf.concept, leaf.attribute, leaf.test, leaf.observed, leaf.other), []).append(leaf)
         self._groups = [group_of(members, constraints) for members in groups.values()]
         self._looking: dict[tuple[str, str], tuple[Group, ...]] = {}
+        self._scalars: dict[tuple[str, str], tuple[Scalar, ...]] = {}
 
     def scalars(self, concept: str, attribute: str) -> tuple[Scalar, ...]:
         """What is looked at of an attribute that events bring: the columns that observations of it must have."""
-        found: dict[tuple[str, ...], Scalar] = {}
-        for group in self._of(concept, attribute):
-            for scalar in group.reads:
-                if scalar.path[0] == attribute:
-                    found.setdefault(scalar.path, scalar)
-        return tuple(found[path] for path in sorted(found))
+        known = self._scalars.get((concept, attribute))
+        if known is None:
+            found: dict[tuple[str, ...], Scalar] = {}
+            for group in self._of(concept, attribute):
+                for scalar in group.reads:
+                    if scalar.path[0] == attribute:
+                        found.setdefault(scalar.path, scalar)
+            known = self._scalars[concept, attribute] = tuple(found[path] for path in sorted(found))
+        return known
 
     def is_wanted(self, concept: str, attribute: str) -> bool:
         """Whether any leaf looks at this attribute of instances of this concept."""

@@ -90,16 +90,25 @@ class Knowledge:
         self._ontology = ontology
         self._given: Instances = {}
         self._made: dict[str, tuple[tuple[KnownOf | None, ...], Known]] = {}
+        self._now: dict[str, Known] = {}
+        """What is made of what is given now."""
 
     def take(self, instances: Instances) -> None:
         """From now on this is known."""
-        self._given = instances
+        if instances is not self._given:
+            self._given, self._now = instances, {}
 
     def has(self, concept: str) -> bool:
         """Whether anything could be known of instances of this concept: a source tells about it, or a member."""
         return any(each is not None for each in self._parts(concept))
 
     def of(self, concept: str) -> Known:
+        found = self._now.get(concept)
+        if found is None:
+            found = self._now[concept] = self._of_parts(concept)
+        return found
+
+    def _of_parts(self, concept: str) -> Known:
         parts = self._parts(concept)
         made = self._made.get(concept)
         if made is None or any(one is not other for one, other in zip(made[0], parts, strict=True)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,11 +78,14 @@ class Seen:
         self.rows = rows
         self.count = rows.num_rows
         self.identities = rows.column(_IDENTITY)
-        self._base = pa.RecordBatch.from_arrays(rows.columns[: len(BASE)], schema=BASE)
         self._places: dict[str, Array] = {}
         self.chosen: dict[int, Bools] = {}
         """By the number of a constraint."""
         self.failures: list[Failure] = []
+
+    @cached_property
+    def _base(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(self.rows.columns[: len(BASE)], schema=BASE)
 
     def places(self, concept: str) -> Array:
         """The row of each observed instance among those of a concept; one behind the last if it is not known."""
@@ -108,11 +112,8 @@ class Seen:
 
     def unknown(self) -> Iterator[Unknown]:
         for concept, places in self._places.items():
-            known = self.knowledge.of(concept)
-            if not self.knowledge.has(concept):
-                continue
-            absent = np.flatnonzero(places == len(known))
-            if len(absent):
+            absent = np.flatnonzero(places == len(self.knowledge.of(concept)))
+            if len(absent) and self.knowledge.has(concept):
                 first = int(absent[0])
                 push, sample = self.rows.column(_PUSH)[first].as_py(), self.identities[first].as_py()
                 yield Unknown(push=push, concept=concept, count=len(absent), sample=sample)
@@ -161,12 +162,13 @@ class Constraints:
     def _of_places(self, number: int, known: Known, places: Array, seen: Seen) -> Bools:
         satisfied = self.instances(number, known)
         assert satisfied is not None
-        found: Bools = np.append(satisfied, False)[places]
         absent = np.flatnonzero(places == len(known))
-        if len(absent):
-            mask = self._masks[number]
-            batch = unknown_batch(IT, mask.reads, seen.identities.take(pa.array(absent)))
-            found[absent] = mask.of(mask.frame(batch)).holds
+        if not len(absent):
+            return satisfied[places]
+        found: Bools = np.append(satisfied, False)[places]
+        mask = self._masks[number]
+        batch = unknown_batch(IT, mask.reads, seen.identities.take(pa.array(absent)))
+        found[absent] = mask.of(mask.frame(batch)).holds
         return found
 
 

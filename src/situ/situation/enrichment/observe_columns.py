@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from situ.event.message import join_lines, split_lines
 from situ.event.row import Row
-from situ.expr.vectors import Bools, either
+from situ.expr.vectors import Array, Bools, either
 from situ.situation.enrichment.data_columns import DataColumns, Path, Read, Text, instants
 from situ.situation.enrichment.enrich import Enrichment, Observed
 from situ.situation.enrichment.rows import BASE, scalar_fields
@@ -62,8 +62,8 @@ class _Events:
 
     ids: Sequence[str]
     sources: Sequence[str]
-    times: pa.Array
-    received: pa.Array
+    times: Array
+    received: Array
     data: Sequence[Text]
     positions: Sequence[int]
 
@@ -77,11 +77,8 @@ class Observing:
             if enrichment.is_wanted(push.concept, push.attribute):
                 groups[push.event][name] = push
         self._groups = [_Group(event, of, types, enrichment) for event, of in groups.items()]
-
-    @property
-    def types(self) -> frozenset[str]:
+        self.types: frozenset[str] = frozenset().union(*(group.types for group in self._groups))
         """The types of events that are listened to."""
-        return frozenset().union(*(group.types for group in self._groups))
 
     def seen(self, times: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, Seen]:
         """How far push sources are by these events alone: by type, when each was and when it was received."""
@@ -126,7 +123,7 @@ class Observing:
         for group, events in parts:
             read = group.columns.read(events.data)
             lost.count += 0 if read.unreadable is None else int(read.unreadable.sum())
-            latest = seen_of(events.times.to_numpy(), events.received.to_numpy())
+            latest = seen_of(events.times, events.received)
             for told in group.told:
                 if latest is not None:
                     seen = merged(seen, {told.push.name: latest})
@@ -189,8 +186,8 @@ def _of_lines(lines: Sequence[_Line]) -> _Events:
     return _Events(
         [line.id for line in lines],
         [line.source for line in lines],
-        instants([line.time for line in lines]),
-        instants([line.siturecv or line.time for line in lines]),
+        instants([line.time for line in lines]).to_numpy(),
+        instants([line.siturecv or line.time for line in lines]).to_numpy(),
         [line.data for line in lines],
         [line.pos for line in lines],
     )
@@ -200,8 +197,8 @@ def _of_rows(rows: Sequence[Row]) -> _Events:
     return _Events(
         [row.id for row in rows],
         [row.source for row in rows],
-        pa.array([row.time for row in rows], pa.int64()),
-        pa.array([row.recv for row in rows], pa.int64()),
+        np.array([row.time for row in rows], np.int64),
+        np.array([row.recv for row in rows], np.int64),
         [row.data for row in rows],
         [row.pos for row in rows],
     )
@@ -233,16 +230,17 @@ class _Told:
         self._paths = [(*push.value, *scalar.path[1:]) for scalar in scalars]
         self.wanted: dict[Path, Type] = {push.id: STRING}
         self.wanted |= {path: scalar.type for path, scalar in zip(self._paths, scalars, strict=True)}
+        self._name = pa.scalar(push.name, pa.string())
         self._schema = pa.schema([*BASE, *scalar_fields(scalars)])
 
     def batch(self, events: _Events, read: Read) -> pa.RecordBatch:
         """The observations of these events; one in which identity or value is null tells nothing."""
         count = len(events.ids)
         arrays = [
-            events.times,
+            pa.array(events.times),
             pa.array(events.sources, pa.string()),
             pa.array(events.ids, pa.string()),
-            pa.repeat(pa.scalar(self.push.name, pa.string()), count),
+            pa.repeat(self._name, count),
             pa.array(events.positions, pa.int64()),
             read.columns[self.push.id],
             *(read.columns[path] for path in self._paths),
