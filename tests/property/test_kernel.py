@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import astuple
 
 import pytest
 
 from situ.situation.kernel import causes, identities, paired, pairing, refuting
 from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import detections_of
+from situ.situation.kernel.reporting import Detected, detections_of
 from situ.situation.kernel.state import State
 from situ.situation.meaning.detection import Detection, Observation, in_order
 from situ.situation.meaning.occurrences import with_kept
@@ -49,6 +50,8 @@ def detected(case: Case, dice: random.Random, partitions: int) -> Iterator[tuple
             assert result.late == 0
             reported = detections_of(case.policy.name, result)
             assert [each.id for each in reported] == result.batch.column("id").to_pylist()
+            as_columns = detections_of(case.policy.name, Detected(result.batch))
+            assert list(map(astuple, reported)) == list(map(astuple, as_columns))
             found += reported
             if dice.random() < 0.2:
                 states[place] = stored(kernel, states[place])

@@ -101,7 +101,7 @@ def work(
         }
         now = watermarks.get(name, state.watermark)
         after[name], detected = kernel.step(state, rows, now, instances)
-        if detected.batch.num_rows:
+        if len(detected):
             found[name] = detections_of(name, detected)
     return Worked(
         progress=progress,

@@ -24,7 +24,7 @@ from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.pairing import Pairing
 from situ.situation.kernel.refuting import Refuting
 from situ.situation.kernel.relating import Queried, Related, Stated
-from situ.situation.kernel.reporting import Detected, Report, schema_of
+from situ.situation.kernel.reporting import Detected, Report, Reported, schema_of
 from situ.situation.kernel.state import State, load, save
 from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined
 from situ.situation.kernel.timeless import Timeless
@@ -132,14 +132,14 @@ class Kernel:
             sequence.find_new(step)
         matches = self._settled(step, self._matching.find_new(step))
         reported = {id: until for id, until in state.reported.items() if until >= watermark}
-        detected = self._nothing.batch
+        found: pa.RecordBatch | Reported = self._nothing.batch
         if len(matches):
             report = Report(self.plan.policy.name, self._aliases, matches, step.identities, step.origins)
             new = report.new(state.reported)
             reported |= {id: activation + self.plan.recurs for id, activation in new.items()}
-            detected = report.columns(new)
+            found = Reported(report, list(new))
         after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
-        return replace(after, due=self._due(after)), Detected(detected, late)
+        return replace(after, due=self._due(after)), Detected(found, late)
 
     def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
         buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from situ.expr.once import Remembering, once
 from situ.situation.kernel.causes import Origins
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import Ints, Table
@@ -19,15 +21,30 @@ from situ.situation.meaning.detection import Cause, Detection
 _CAUSES = pa.list_(pa.struct([("source", pa.string()), ("id", pa.string()), ("pos", pa.int64())]))
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
-    """What a step gives: detections as columns, and how many rows came too late.
+class Detected(Remembering):
+    """What a step gives: detections, as objects or as columns, each made when asked for; and how many rows were late.
 
     Columns: ``id``, ``time``, ``activation``, ``causes``, and ``@X`` for each alias, null where it is not bound.
     """
 
-    batch: pa.RecordBatch
-    late: int = 0
+    __slots__ = ("_given", "late")
+
+    def __init__(self, given: pa.RecordBatch | Reported, late: int = 0) -> None:
+        self._given = given
+        self.late = late
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    @once
+    def batch(self) -> pa.RecordBatch:
+        return self._given.columns if isinstance(self._given, Reported) else self._given
+
+    def of(self, policy: str) -> list[Detection]:
+        """As objects, in the order they are reported."""
+        if isinstance(self._given, Reported):
+            return self._given.detections(policy)
+        return [_detection(policy, row) for row in self._given.to_pylist()]
 
 
 @lru_cache(maxsize=1024)
@@ -39,20 +56,21 @@ def schema_of(aliases: tuple[str, ...]) -> pa.Schema:
 
 
 def detections_of(policy: str, detected: Detected) -> list[Detection]:
-    """The rows of detections as objects, in the order they are reported."""
-    return [
-        Detection(
-            policy=policy,
-            bindings=tuple(
-                sorted((name[1:], text) for name, text in row.items() if name.startswith("@") and text is not None)
-            ),
-            causes=tuple(Cause(each["source"], each["id"]) for each in row["causes"]),
-            positions=tuple(each["pos"] for each in row["causes"]),
-            time=row["time"],
-            activation=row["activation"],
-        )
-        for row in detected.batch.to_pylist()
-    ]
+    """The detections of a policy as objects, in the order they are reported."""
+    return detected.of(policy)
+
+
+def _detection(policy: str, row: Mapping[str, Any]) -> Detection:
+    return Detection(
+        policy=policy,
+        bindings=tuple(
+            sorted((name[1:], text) for name, text in row.items() if name.startswith("@") and text is not None)
+        ),
+        causes=tuple(Cause(each["source"], each["id"]) for each in row["causes"]),
+        positions=tuple(each["pos"] for each in row["causes"]),
+        time=row["time"],
+        activation=row["activation"],
+    )
 
 
 class Report:
@@ -111,8 +129,27 @@ class Report:
         ids.sort(key=lambda id: (reports[self._rows[id][0]], id))
         return {id: activations[self._rows[id][0]] for id in ids}
 
+    def detections(self, policy: str, ids: Iterable[str]) -> list[Detection]:
+        """These detections as objects."""
+        reports, activations = self._matches["report"].tolist(), self._matches.time.tolist()
+        found = []
+        for row, causes in (self._rows[id] for id in ids):
+            bound = ((name, self._texts[name][row]) for name in sorted(self._aliases))
+            events = [self._events[each] for each in causes]
+            found.append(
+                Detection(
+                    policy=policy,
+                    bindings=tuple((name, text) for name, text in bound if text is not None),
+                    causes=tuple(Cause(source, id) for source, id, _, _ in events),
+                    positions=tuple(pos for _, _, _, pos in events),
+                    time=reports[row],
+                    activation=activations[row],
+                )
+            )
+        return found
+
     def columns(self, ids: Iterable[str]) -> pa.RecordBatch:
-        """Of these detections."""
+        """These detections as columns."""
         ids = list(ids)
         chosen = [self._rows[id] for id in ids]
         rows = np.array([row for row, _ in chosen], np.int64)
@@ -131,6 +168,24 @@ class Report:
         ]
         structs = pa.StructArray.from_arrays(columns, fields=list(_CAUSES.value_type))
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=_CAUSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Some of the detections of a report."""
+
+    report: Report
+    ids: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def columns(self) -> pa.RecordBatch:
+        return self.report.columns(self.ids)
+
+    def detections(self, policy: str) -> list[Detection]:
+        return self.report.detections(policy, self.ids)
 
 
 def _texts(codes: Ints, identities: Identities) -> list[str | None]:
