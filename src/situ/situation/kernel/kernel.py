@@ -196,6 +196,9 @@ class Kernel:
             waiting.append(own)
         pending = joined([each for each in waiting if len(each)] or waiting[:1])
         is_due = pending["report"] < step.now
+        if not is_due.any():
+            step.buffers[_PENDING] = Buffer(step.buffers[_PENDING].decided, pending)
+            return pending.slice(0, 0)
         step.buffers[_PENDING] = Buffer(step.buffers[_PENDING].decided, pending.take(~is_due))
         due = pending.take(is_due)
         return due.take(self._holding(step, due)) if len(due) and self._refuting else due

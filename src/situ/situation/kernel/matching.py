@@ -112,7 +112,8 @@ class Matching:
             for literal in self.clauses[pivot]:
                 if not isinstance(literal.source, Stated):
                     rows = literal.source.picked(step, step.before, step.now - 1)
-                    _add(groups, frozenset(literal.source.aliases), self._started(pivot, literal, rows))
+                    if len(rows):
+                        _add(groups, frozenset(literal.source.aliases), self._started(pivot, literal, rows))
             for clause in order:
                 groups = self._joined(step, groups, clause, old=clause < pivot)
                 if not groups:
