@@ -50,8 +50,8 @@ _END_WITHIN = 5.0
 _PAUSE, _LONGEST_PAUSE = 0.001, 0.002
 """Seconds for which what comes is gathered while steps follow each other closely."""
 _FEW, _BRIEF = 256, 0.005
-"""Events of a step, and seconds that the one before took, for which no other thread is asked: two that both have
-something to do take turns of several milliseconds."""
+"""Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
+have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
 _RECENT = 4096
 """Messages of the log that are known to be taken, of the last ones."""
 
@@ -91,8 +91,8 @@ class EdgeDetection:
         self._in_hand = False
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._at_hand = AtHand()
-        self._took = 0.0
-        """Seconds of the processor for the last step."""
+        self._took = deque([0.0, 0.0], maxlen=2)
+        """Seconds of the processor for the last steps."""
         self._reached = 0
         self._saved = 0.0
         self._changed = False
@@ -235,7 +235,7 @@ class EdgeDetection:
                 if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
                     await asyncio.to_thread(self._save)
             # Steps take half of the time at most, so that events are routed between them.
-            await asyncio.sleep(max(_PAUSE, min(self._took, _LONGEST_PAUSE)))
+            await asyncio.sleep(max(_PAUSE, min(self._took[-1], _LONGEST_PAUSE)))
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
@@ -310,7 +310,7 @@ class EdgeDetection:
     async def _stepped(self, taken: Sequence[_Taken], clock: int) -> Step:
         """A step; what is large is done beside, so that events are routed meanwhile."""
         assert self._plan is not None
-        beside = self._took > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
+        beside = min(self._took) > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
         if self._plan.meeting is None:
             return await asyncio.to_thread(self._step, taken, clock) if beside else self._step(taken, clock)
         await self._learn([row for each in taken for row in each.rows])
@@ -344,7 +344,7 @@ class EdgeDetection:
             self._instances(),
         )
         self._at_hand.add(rows)
-        self._took = time.thread_time() - began
+        self._took.append(time.thread_time() - began)
         return worked
 
     async def _learn(self, rows: Sequence[Row]) -> None:
