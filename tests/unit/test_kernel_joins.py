@@ -76,3 +76,21 @@ def test_squares_find_every_pair_of_points_in_reach(origin: float, consumption: 
     expected = detect(of, ONTOLOGY, observed, known)
     assert expected
     assert detections_of("p", found) == expected
+
+
+@pytest.mark.parametrize("origin", [0.0, -50_000.0, 2e8], ids=str)
+@pytest.mark.parametrize("chosen", [(), ("7",), ("7", "28", "90")], ids=len)
+def test_few_points_find_all_of_many_that_are_near(chosen: tuple[str, ...], origin: float) -> None:
+    """Also where one of them is so far out that squares are of no use to it, or has no place at all."""
+    of = policy("thing A (level > 1), thing B", "distance(A.pos, B.pos) <= 2", consumption="all", window=1000)
+    where = [{"x": origin + x * 0.7, "y": origin + y * 0.7} for x in range(10) for y in range(9)]
+    points: list[dict[str, float] | None] = [*where, {"x": 1e12, "y": 1e12}, None, {"x": 1e12 + 1, "y": 1e12}]
+    observed = [saw(str(number), "pos", point, number) for number, point in enumerate(points)]
+    known: dict[str, dict[str, dict[str, Any]]] = {"thing": {each: {"level": 2} for each in chosen}}
+    plan = plan_policy(of, ONTOLOGY)
+    kernel = Kernel(plan)
+    rows = {each.leaf: leaf_rows(each.leaf, observed, known) for each in plan.leaves}
+    _, found = kernel.step(kernel.start(), rows, 10_000, known)
+    expected = detect(of, ONTOLOGY, observed, known)
+    assert bool(expected) == bool(chosen)
+    assert detections_of("p", found) == expected
