@@ -485,8 +485,15 @@ def test_what_waits_too_long_for_a_consumer_makes_room(on) -> None:  # type: ign
         await bus.ensure_consumer("a_x", ["g1"])
         await outgoing(bus, names, "g1", *(b"%03d" % n + bytes(1000) for n in range(20)))
         consumption = await bus.consume("a_x")
-        first = (await take(aiter(consumption), 1))[0]
-        assert int(first.body[:3]) > 5
+        messages = aiter(consumption)
+        first = (await take(messages, 1))[0]
+        missed = int(first.body[:3])
+        assert missed > 5
+        last = (await take(messages, 19 - missed))[-1]
+        await consumption.acknowledge(last.seq)
+        await eventually(bus, "a_x", last.seq)
+        state = (await bus.consumers())[0]
+        assert (state.handed, state.number) == (last.seq, 20 - missed)
         await consumption.close()
 
     on(work, replace(SETTINGS, overlay=Overlay(groups=Retention(size=10_000))))

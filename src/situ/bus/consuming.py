@@ -97,6 +97,8 @@ class Consumers:
             acknowledged=info["ack_floor"]["stream_seq"],
             waiting=info["num_pending"],
             unacknowledged=info["num_ack_pending"],
+            number=info["ack_floor"]["consumer_seq"],
+            handed=info["delivered"]["stream_seq"],
             guarded=is_guarded(info),
         )
 

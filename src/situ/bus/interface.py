@@ -51,6 +51,10 @@ class ConsumerState:
     acknowledged: int
     waiting: int
     unacknowledged: int
+    number: int = 0
+    """How many messages were handed over up to the one that is acknowledged; those that were gone before are not."""
+    handed: int = 0
+    """The sequence of the last message that was handed over."""
     guarded: bool = False
     """Whether messages are decided once more when they are handed over."""
 

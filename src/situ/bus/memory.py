@@ -151,6 +151,8 @@ class MemoryBus:
                 acknowledged=one.acknowledged,
                 waiting=sum(1 for _ in stream.between(one.handed + 1, stream.last, one.subjects)),
                 unacknowledged=sum(1 for _ in stream.between(one.acknowledged + 1, one.handed, one.subjects)),
+                number=one.number,
+                handed=one.handed,
                 guarded=one.guarded,
             )
             for one in sorted(stream.consumers.values(), key=lambda one: one.name)
@@ -323,10 +325,10 @@ class MemoryConsumption:
         return self._stream.consumers[self._name]
 
     async def acknowledge(self, seq: int) -> None:
-        last = 0
+        last = count = 0
         while self._unacknowledged and self._unacknowledged[0] <= seq:
-            last = self._unacknowledged.popleft()
-        self._stream.acknowledge(self._name, last)
+            last, count = self._unacknowledged.popleft(), count + 1
+        self._stream.acknowledge(self._name, last, count)
         self._wake.set()
 
     async def close(self) -> None:

@@ -39,6 +39,8 @@ class MemoryConsumer:
     subjects: frozenset[str]
     acknowledged: int
     handed: int
+    number: int = 0
+    """How many messages are acknowledged."""
     guarded: bool = False
 
 
@@ -129,10 +131,12 @@ class MemoryStream:
         consumer.groups, consumer.subjects = tuple(sorted(set(groups))), frozenset(subjects)
         self._release()
 
-    def acknowledge(self, name: str, seq: int) -> None:
+    def acknowledge(self, name: str, seq: int, count: int) -> None:
+        """So many messages up to this one are done with."""
         consumer = self.consumers.get(name)
         if consumer is not None and consumer.acknowledged < seq <= consumer.handed:
             consumer.acknowledged = seq
+            consumer.number += count
             self._release()
 
     def drop(self, name: str) -> None:
