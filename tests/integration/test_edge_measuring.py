@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from situ.bus.interface import Bus
 from situ.bus.measured import measured_publishers, tell_measured
 from situ.bus.memory import MemoryBus
+from situ.bus.names import consumer_of
+from situ.bus.nats import open_bus
+from situ.deployment import Deployment
 from situ.deployment.shapes import Shapes
 from situ.edge.engine import EdgeEngine
 from situ.event.instants import print_instant
@@ -18,8 +26,13 @@ from situ.quality.declared import Quality
 from situ.quality.panes import Pane, pane_of, together
 from situ.quality.profile import Capability, Profile
 from situ.quality.property import BUILT_IN
+from situ.quality.whom import Whom
 from situ.registry.snapshots import publish_deployment
+from situ.settings.model import Overlay, Retention
+from situ.subscription.model import Subscription
+from situ.subscription.targets import group_of
 from tests.edge_zone import eventually
+from tests.nats_server import NatsServer, nats_server
 from tests.zone import deployment_of
 
 SECOND = 1_000_000
@@ -41,8 +54,8 @@ async def measured(folder: Path) -> list[tuple[tuple[Pane, ...], int]]:
     async with MemoryBus() as bus:
         await bus.prepare(deployment.settings)
         await publish_deployment(bus, deployment)
-        await tell_measured(bus, ["press-2"])
-        assert await measured_publishers(bus) == {"press-2"}
+        await tell_measured(bus, Whom(frozenset({"press-2"})))
+        assert (await measured_publishers(bus)).publishers == {"press-2"}
         engine = EdgeEngine(bus, folder / "project")
         engine.on_measured = lambda panes, until: heard.append((panes, until))
         await engine.start()
@@ -72,3 +85,93 @@ def test_publishers_with_profiles_are_measured(tmp_path: Path) -> None:
     assert freshness is not None
     assert 30 * SECOND < latency <= freshness
     assert [until for _, until in heard] == sorted(until for _, until in heard)
+
+
+# ── whether deliveries are acknowledged ──
+
+DESK = Subscription(client="desk", name="all", types=("Reading",), durable=True)
+
+
+def reliable(folder: Path, publishers: Sequence[str]) -> Deployment:
+    reliability = Capability(about=BUILT_IN["reliability"], lb=0, ub=1, cv=1)
+    profiles = [
+        Profile(publisher=each, type="Reading", capabilities={"reliability": reliability}) for each in publishers
+    ]
+    deployment = deployment_of(folder / "project", (DESK,)).at_version(1)
+    settings = replace(deployment.settings, overlay=Overlay(groups=Retention(size=20_000)))
+    return replace(deployment, settings=settings, quality=Quality(profiles={each.id: each for each in profiles}))
+
+
+async def acknowledged(bus: Bus, folder: Path) -> dict[str, tuple[int, float]]:
+    """A reader takes half of what comes, is away until much of the rest is gone, and comes back."""
+    deployment = reliable(folder, ["press-1"])
+    await bus.prepare(deployment.settings)
+    await publish_deployment(bus, deployment)
+    await bus.ensure_consumer(consumer_of(DESK.id), [group_of(DESK)])
+    heard: list[Pane] = []
+    engine = EdgeEngine(bus, folder / "project")
+    engine.on_measured = lambda panes, _until: heard.extend(panes)
+    await engine.start()
+    numbers: Counter[str] = Counter()
+
+    async def send(count: int) -> None:
+        for _ in range(count):
+            for client in ("press-1", "press-2"):
+                numbers[client] += 1
+                at = time.time_ns() // 1000
+                key = EventKey(client, 1, numbers[client])
+                await (await engine.take(key, 1, join_lines([line(numbers[client], at)]), at))
+
+    async def read(count: int) -> int:
+        consumption = await bus.consume(consumer_of(DESK.id))
+        async for stored in consumption:
+            await consumption.acknowledge(stored.seq)
+            count -= 1
+            if count == 0 or stored.seq == 2 * numbers["press-1"]:
+                break
+        await consumption.close()
+        return count
+
+    def known() -> dict[str, tuple[int, float]]:
+        found: dict[str, tuple[int, float]] = {}
+        for pane in heard:
+            accepted, delivered = found.get(pane.publisher, (0, 0.0))
+            if pane.accepted:
+                found[pane.publisher] = accepted + pane.accepted, delivered + pane.delivered
+        return found
+
+    await asyncio.sleep(1.2)  # until somebody has looked at the reader
+    await send(10)
+    await read(20)
+    await eventually(lambda: known() == {"press-1": (10, 10.0)})
+    await send(100)  # more than there is room for
+    await asyncio.sleep(1.2)
+    missed = await read(200)
+    assert 50 < missed < 190
+    await eventually(lambda: known()["press-1"][0] == 110)
+    await engine.stop()
+    # Both had the same number of messages, so that both have lost about as many.
+    assert known()["press-1"][1] == pytest.approx(110 - missed / 2, abs=5)
+    return known()
+
+
+@pytest.mark.parametrize("kind", ["memory", "nats"])
+def test_it_is_counted_which_deliveries_are_acknowledged(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("situ.edge.measure._LOOK_EVERY", 0.2)
+
+    async def in_memory() -> dict[str, tuple[int, float]]:
+        async with MemoryBus() as bus:
+            return await acknowledged(bus, tmp_path)
+
+    async def on(server: NatsServer) -> dict[str, tuple[int, float]]:
+        async with await open_bus(server.address(), name="test") as bus:
+            return await acknowledged(bus, tmp_path)
+
+    if kind == "memory":
+        found = asyncio.run(in_memory())
+    else:
+        with nats_server(tmp_path / "nats") as server:
+            found = asyncio.run(on(server))
+    assert found.keys() == {"press-1"}

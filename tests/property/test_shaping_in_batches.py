@@ -19,12 +19,12 @@ from situ.event.row import Row
 from situ.pipeline import shape as stage
 from situ.pipeline.counters import decode_counts
 from situ.pipeline.dispatch import Dispatch
-from situ.pipeline.measure import BatchMeasuring
+from situ.pipeline.measure import BatchMeasuring, TaskMeasuring
 from situ.pipeline.offsets import Offset
 from situ.pipeline.shape import ShapingStore
-from situ.quality.meter import Meter
 from situ.quality.panes import Pane
 from situ.quality.shape import Limit, Shape, Suppress, Thin
+from situ.quality.whom import Whom
 from situ.subscription.targets import group_of
 from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
@@ -145,7 +145,7 @@ def test_tasks_tell_what_they_measured(tmp_path: Path) -> None:
         rows, counts = world.rows[begin : begin + 30], []
         for number in range(2):
             own = [[_copy(row)] for row in rows if shard_of(row.client) in shards_of(number, 2)]
-            dispatch = Dispatch(plan, CLOCK, meter=Meter(PUBLISHERS[:3]))
+            dispatch = Dispatch(plan, CLOCK, measuring=TaskMeasuring(Whom(frozenset(PUBLISHERS[:3]))))
             assert len(list(dispatch.messages(own))) > 0 or not own
             dispatch.finish()
             counts += decode_counts([dispatch.counts().encode()])

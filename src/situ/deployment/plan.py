@@ -20,6 +20,7 @@ from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
 from situ.deployment.veiling import veil
 from situ.event.row import Bad, Row
+from situ.quality.whom import Whom
 from situ.subscription.routing import Routing, compile_routing
 from situ.subscription.stamp import Stamp
 
@@ -47,9 +48,9 @@ class Plan:
     """Which types clients are shown; None: nothing is hidden from anybody."""
 
     @property
-    def measured(self) -> frozenset[str]:
+    def measured(self) -> Whom:
         """The publishers that the deployment has profiles of."""
-        return frozenset(each.publisher for each in self.deployment.quality.profiles.values())
+        return Whom.of(self.deployment.quality.profiles.values())
 
     def stamped(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
         """The rows with their advertisements, or why they have none, as their clients may know it."""

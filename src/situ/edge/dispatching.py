@@ -29,12 +29,14 @@ from situ.edge import deliver
 from situ.edge.cursor import Cursor
 from situ.edge.epochs import learn_epochs
 from situ.edge.interpret import word
+from situ.edge.measure import Measuring
 from situ.edge.recalling import recall
 from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
 from situ.edge.shape import ShapingFile, shape, show_again
 from situ.errors import SituError
 from situ.event.row import Bad, Row
+from situ.quality.receipts import Events
 from situ.subscription.routing import Routed
 
 _log = logging.getLogger("situ.edge")
@@ -81,8 +83,11 @@ class _UnderWay(Tag):
 class Dispatcher:
     """Routes and delivers what is in the logs."""
 
-    def __init__(self, bus: Bus, cursor: Cursor, shaping: Path | None = None) -> None:
+    def __init__(
+        self, bus: Bus, cursor: Cursor, shaping: Path | None = None, measuring: Measuring | None = None
+    ) -> None:
         self.counts = Counts()
+        self._measuring = measuring
         self.cursor = cursor
         self._bus = bus
         self._under_way: deque[_UnderWay] = deque()
@@ -195,10 +200,36 @@ class Dispatcher:
                 for name in names.split(","):
                     counts.live[f"{client}/{name}"] += number
         if worded.durable:
-            message.stores += [await self._bus.store(each) for each in deliver.durable(rows, worded, plan)]
-            counts.groups.update([group for _, group, _ in worded.durable])
+            groups = Counter([group for _, group, _ in worded.durable])
+            counts.groups.update(groups)
+            message.stores += await self._store(rows, worded, plan, groups)
         if worded.bad:
             message.stores += await self._refuse(worded.bad, plan, live=live)
+
+    async def _store(
+        self, rows: Sequence[Row], worded: Worded, plan: Plan, groups: Counter[str]
+    ) -> list[asyncio.Future[Ack]]:
+        """Hand over what readers acknowledge; where that is counted, note what is stored of whom."""
+        stores = [await self._bus.store(each) for each in deliver.durable(rows, worded, plan)]
+        if self._measuring is not None and self._measuring.counts:
+            for (group, events), store in zip(self._origins(rows, worded, groups).items(), stores, strict=True):
+                store.add_done_callback(partial(self._measuring.note, group, events))
+        return stores
+
+    def _origins(self, rows: Sequence[Row], worded: Worded, groups: Counter[str]) -> dict[str, Events]:
+        """Group → whose events it gets, in the order in which messages are made of them."""
+        assert self._measuring is not None
+        whom = self._measuring.whom
+        clients, types = {row.client for row in rows}, {row.type for row in rows}
+        if whom.counted.isdisjoint(clients):
+            return {group: {} for group in groups}
+        if len(clients) == len(types) == 1:  # as of most messages: nothing has to be told apart
+            origin = clients.pop(), types.pop()
+            return {group: {origin: count} for group, count in groups.items()}
+        own: dict[str, list[Row]] = {group: [] for group in groups}
+        for index, group, _ in worded.durable:
+            own[group].append(rows[index])
+        return {group: whom.origins(each) for group, each in own.items()}
 
     async def _refuse(self, bad: Sequence[Bad], plan: Plan, *, live: bool) -> list[asyncio.Future[Ack]]:
         """What cannot be put in somebody's terms is a dead letter, and a dead letter is an event itself."""
@@ -209,7 +240,7 @@ class Dispatcher:
             stores.append(await self._bus.store(message))
             rows, lines = read_lines(message)
             worded = word(rows, lines, route(rows, plan, queued=True), plan)
-            stores += [await self._bus.store(copy) for copy in deliver.durable(rows, worded, plan)]
+            stores += await self._store(rows, worded, plan, Counter([group for _, group, _ in worded.durable]))
             for sent in deliver.live(worded, plan) if live else ():
                 with suppress(SituError):
                     await self._bus.send(sent)

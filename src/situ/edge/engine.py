@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,7 @@ from situ.event.message import EventKey, Message, Stored, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
+from situ.quality.whom import Whom
 from situ.registry.engines import engine_alive, report_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
 
@@ -71,9 +71,10 @@ class EdgeEngine:
         self._router = router
         own = folder / ".situ" / "edge" if folder is not None else None
         self._cursor = Cursor(own / "cursor.json" if own is not None else None)
-        self._dispatcher = Dispatcher(bus, self._cursor, own / "shaping.json" if own is not None else None)
+        self._measuring = Measuring(bus)
+        shaping = own / "shaping.json" if own is not None else None
+        self._dispatcher = Dispatcher(bus, self._cursor, shaping, self._measuring)
         self._tables = EdgeTables(bus, folder or Path())
-        self._measuring = Measuring()
         self.on_measured: OnMeasured | None = None
         """Who is told what publishers do, every second, if anybody is to be."""
         self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
@@ -317,11 +318,13 @@ class EdgeEngine:
             self._cursor.save()
             self._dispatcher.keep()
             self._tell_evicted()
-            self._tell_measured()
+            if self.on_measured is not None:
+                await self._measuring.look()
+                self._tell_measured()
 
-    def measure(self, publishers: Collection[str]) -> None:
+    def measure(self, whom: Whom) -> None:
         """These have told what they can do: their events are measured, and of those that the deployment knows."""
-        self._measuring.tell(publishers)
+        self._measuring.tell(whom)
 
     def _tell_measured(self) -> None:
         measured = self._measuring.drain(time.time_ns() // 1000) if self.on_measured is not None else None

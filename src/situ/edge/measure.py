@@ -1,31 +1,49 @@
 """Measuring: panes of what publishers do, for whoever negotiates.
 
-Events are measured when they are routed. Those that a process before this one left behind are not: when they would have
-been delivered is not known.
+Events are measured when they are routed, and deliveries that are acknowledged when it is known what became of them.
+Those that a process before this one left behind are not: when they would have been delivered is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from situ.bus.interface import Ack, Bus
+from situ.bus.receipts import look_at_readers
 from situ.deployment.plan import Plan
+from situ.errors import SituError
 from situ.event.row import Row
 from situ.quality.joining import Joining
 from situ.quality.meter import Meter
 from situ.quality.panes import Pane
+from situ.quality.receipts import Events, Receipts, Settled, panes_of_settled, sum_up
+from situ.quality.whom import NOBODY, Whom
 
 OnMeasured = Callable[[tuple[Pane, ...], int], None]
 """Takes panes, and the instant of event time up to which all are complete."""
+
+_LOOK_EVERY = 5.0
 
 
 class Measuring:
     """What is measured in one engine, of publishers that have profiles."""
 
-    def __init__(self) -> None:
-        self._declared: frozenset[str] = frozenset()
-        self._told: frozenset[str] = frozenset()
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._declared = self._told = self.whom = NOBODY
         self._meter = Meter(())
         self._joining: Joining | None = None
+        self._receipts = Receipts()
+        self._settled: dict[tuple[str, str], Settled] = {}
+        self._looked = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is counted what becomes of deliveries."""
+        return bool(self.whom.counted)
 
     def adopt(self, plan: Plan) -> None:
         """Measure by this plan."""
@@ -34,18 +52,35 @@ class Measuring:
             self._joining = Joining(plan.shapes.patience)
         self._measure()
 
-    def tell(self, publishers: Collection[str]) -> None:
+    def tell(self, whom: Whom) -> None:
         """These have told what they can do, besides those that the deployment knows."""
-        self._told = frozenset(publishers)
+        self._told = whom
         self._measure()
 
     def _measure(self) -> None:
-        self._meter.publishers = self._declared | self._told
+        self.whom = self._declared | self._told
+        self._meter.publishers = self.whom.publishers
+        if not self.counts:
+            self._receipts = Receipts()
 
     def take(self, rows: Sequence[Row], now: int) -> None:
         """Events of one publisher that are delivered now."""
         if rows[0].client in self._meter.publishers:
             self._meter.take(rows, now)
+
+    def note(self, group: str, events: Events, store: asyncio.Future[Ack]) -> None:
+        """A message with these events is stored for the readers of a group, or was before: that was noted then."""
+        if store.cancelled() or store.exception() is not None or (ack := store.result()).duplicate:
+            return
+        self._receipts.new.stored(group, ack.seq, events)
+
+    async def look(self) -> None:
+        """See what became of deliveries, now and then."""
+        if not self.counts or time.monotonic() < self._looked + _LOOK_EVERY:
+            return
+        self._looked = time.monotonic()
+        with suppress(SituError):  # a bus that is away comes back
+            sum_up(self._settled, await look_at_readers(self._bus, self._receipts))
 
     def drain(self, now: int) -> tuple[tuple[Pane, ...], int] | None:
         """What was measured since the last time, and up to where it is complete; None: there is nothing to say."""
@@ -53,4 +88,7 @@ class Measuring:
             return None
         panes = self._joining.join([self._meter.drain()])
         until = self._joining.until(now)
-        return None if until is None else (panes, until)
+        if until is None:
+            return None
+        settled, self._settled = self._settled, {}
+        return panes + panes_of_settled(settled, until), until

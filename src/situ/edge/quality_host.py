@@ -38,6 +38,7 @@ from situ.quality.inputs import (
     Relevance,
     Restored,
     Retracting,
+    Revising,
     Tick,
 )
 from situ.quality.json_form import expectation_as_json, profile_as_json
@@ -45,6 +46,7 @@ from situ.quality.negotiator import new_state, step
 from situ.quality.panes import Pane
 from situ.quality.profile import Profile
 from situ.quality.shape import Shape
+from situ.quality.whom import Whom
 from situ.registry import Registry
 
 _log = logging.getLogger("situ.quality")
@@ -87,7 +89,7 @@ class QualityHost:
         registry: Registry,
         answer: Callable[[int, FromRouter], Awaitable[None]],
         shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
-        measure: Callable[[frozenset[str]], Awaitable[None]],
+        measure: Callable[[Whom], Awaitable[None]],
     ) -> None:
         self.dropped: Callable[[], Mapping[str, int]] = dict
         """What shaping dropped so far, by subscription and reason; the engine knows."""
@@ -97,7 +99,7 @@ class QualityHost:
         self._answer = answer
         self._shape = shape
         self._measure = measure
-        self._publishers: frozenset[str] | None = None
+        self._measured: Whom | None = None
         """Whose events are measured."""
         self._state = new_state(load_strategies())
         self._queue: asyncio.Queue[Input | Negotiate | Deployment | _LookAgain] = asyncio.Queue()
@@ -208,15 +210,17 @@ class QualityHost:
         # The next step forgets what this one told.
         for effect, stored in told:
             await self._until_told(effect, stored)
-        if isinstance(given, _CHANGE_PUBLISHERS):
+        if isinstance(given, _CHANGE_PUBLISHERS) or (
+            isinstance(given, Revising) and "reliability" in given.capabilities
+        ):
             await self._have_measured()
 
     async def _have_measured(self) -> None:
         """Engines measure those who have told what they can do, and nobody else."""
-        publishers = frozenset(each.profile.publisher for each in self._state.profiles.values())
-        if self._state.begun and publishers != self._publishers:
-            await self._measure(publishers)
-            self._publishers = publishers
+        whom = Whom.of(each.profile for each in self._state.profiles.values())
+        if self._state.begun and whom != self._measured:
+            await self._measure(whom)
+            self._measured = whom
 
     async def _adopt(self, deployment: Deployment) -> None:
         before, self._deployment = self._deployment, deployment

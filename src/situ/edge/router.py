@@ -87,6 +87,7 @@ from situ.overlay.router import step
 from situ.overlay.state import State
 from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
 from situ.quality.shape import Shape
+from situ.quality.whom import Whom
 from situ.registry import Registry
 from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
@@ -397,11 +398,11 @@ class Router:
         await self._consumers.ensure(replace(self._deployment, shapes=kept))
         await self._declarations.shape(shapes)
 
-    async def _measure(self, publishers: frozenset[str]) -> None:
+    async def _measure(self, whom: Whom) -> None:
         """Have engines measure what these publish."""
-        await tell_measured(self._bus, publishers)
+        await tell_measured(self._bus, whom)
         if self._engine is not None:
-            self._engine.measure(publishers)
+            self._engine.measure(whom)
 
     # ── questions ──
 

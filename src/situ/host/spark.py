@@ -143,9 +143,10 @@ class HostedSpark:
             panes: list[Pane] = []
             while not self._panes.empty():
                 panes += measuring.add(self._panes.get())
+            await measuring.look(self._bus)
             until = measuring.until(time.time_ns() // 1000)
             if self.on_measured is not None and until is not None:
-                self.on_measured(tuple(panes), until)
+                self.on_measured((*panes, *measuring.settled(until)), until)
 
     def _start(self) -> None:
         with self._turn:
@@ -210,7 +211,7 @@ class HostedSpark:
 
     def _on_batch(self, batch: Batch) -> None:
         self._reached, self._seconds = batch.offset, batch.seconds
-        if any(each.measured for each in batch.counts):
+        if any(each.measured or each.stored or each.groups for each in batch.counts):
             self._panes.put(batch.counts)
 
     def _on_detect(self, batch: DetectBatch) -> None:

@@ -33,6 +33,8 @@ class Counts(msgspec.Struct):
     """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
     measured: dict[str, Any] = msgspec.field(default_factory=dict)
     """What was measured of publishers, see :class:`situ.quality.meter.Part`."""
+    stored: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was stored for readers, where that is counted, see :class:`situ.quality.receipts.Lots`."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """How far each client's events were taken: incarnation and sequence."""
 

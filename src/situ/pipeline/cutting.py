@@ -26,7 +26,7 @@ from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
 from situ.pipeline.dispatch import Dispatch, dispatched
 from situ.pipeline.looking_up import former, use_tables
-from situ.pipeline.measure import meter_of
+from situ.pipeline.measure import measuring_of
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import current_version, former_plan, load_plan
 from situ.pipeline.remembering import Remembering
@@ -201,8 +201,8 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
             if options.checkpoint is not None:
                 shaping = ShapingStore(options.checkpoint, part.begin, part.end, part.shards)
             before = former_plan(options.address, part.begin.version, plan)
-            meter = meter_of(plan, options.address)
-            dispatch = Dispatch(plan, part.clock, remembering, shaping, before, meter)
+            measuring = measuring_of(plan, options.address)
+            dispatch = Dispatch(plan, part.clock, remembering, shaping, before, measuring)
             yield dispatched(options.address, dispatch, rows, part.stored)
 
 

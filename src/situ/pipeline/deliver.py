@@ -6,7 +6,7 @@ message is made of the group and the first position in it, so a repeated batch s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from situ.bus.names import Names
 from situ.bus.packing import live_line, pack_group, pack_live
@@ -15,12 +15,16 @@ from situ.deployment.wording import Worded
 from situ.event.message import Message
 from situ.event.row import Row
 
+Packed = Callable[[Message, str, Sequence[Row]], None]
+"""Takes a message that is about to be stored for the readers of a group, and the events in it."""
+
 
 class Delivery:
     """Collects the deliveries of one task and cuts them into messages."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, packed: Packed | None = None) -> None:
         batch = plan.deployment.settings.batch
+        self._packed = packed
         self._names = Names(plan.zone)
         self._plan = plan
         self._most, self._size = batch.events, batch.size
@@ -45,7 +49,10 @@ class Delivery:
 
     def _pack(self, group: str, pending: _Pending) -> Message:
         decided = "" if self._plan.seeing is None else self._plan.decided({row.epoch for row in pending.rows})
-        return pack_group(self._names, group, pending.rows, pending.lines, decided)
+        message = pack_group(self._names, group, pending.rows, pending.lines, decided)
+        if self._packed is not None:
+            self._packed(message, group, pending.rows)
+        return message
 
     def finish(self) -> Iterator[Message]:
         """The messages that are not full."""

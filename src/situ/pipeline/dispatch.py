@@ -30,16 +30,15 @@ from situ.pipeline.counters import Counts
 from situ.pipeline.deliver import Delivery
 from situ.pipeline.interpret import interpret, word
 from situ.pipeline.looking_up import use_tables
-from situ.pipeline.measure import meter_of
+from situ.pipeline.measure import TaskMeasuring, measuring_of
 from situ.pipeline.offsets import Offset
 from situ.pipeline.plans import former_plan, load_plan
 from situ.pipeline.remembering import Remembering
 from situ.pipeline.root_log import root_message
 from situ.pipeline.route import route
 from situ.pipeline.shape import ShapingStore, shape
-from situ.pipeline.sink import publish
+from situ.pipeline.sink import OnStored, publish
 from situ.pipeline.stamp import stamp
-from situ.quality.meter import Meter
 from situ.subscription.routing import Routed
 
 _MANY = 4096
@@ -64,7 +63,7 @@ def dispatching(
             Remembering(checkpoint, start.seq, offset.seq),
             ShapingStore(checkpoint, start, offset, shards),
             former_plan(address, start.version, plan),
-            meter_of(plan, address),
+            measuring_of(plan, address),
         )
         yield dispatched(address, dispatch, frames.rows_of(batches), stored)
 
@@ -75,7 +74,7 @@ def dispatched(
     address: Address, dispatch: Dispatch, rows: Iterable[list[Row | Bad]], stored: Collection[str]
 ) -> pa.RecordBatch:
     """What was counted of these rows, whose messages are now on the bus; those with the ids ``stored`` were before."""
-    publish(address, dispatch.messages(rows), stored)
+    publish(address, dispatch.messages(rows), stored, dispatch.on_stored)
     dispatch.finish()
     return frames.count_batch(dispatch.counts())
 
@@ -104,20 +103,23 @@ class Dispatch:
         remembering: Remembering | None = None,
         shaping: ShapingStore | None = None,
         former: Plan | None = None,
-        meter: Meter | None = None,
+        measuring: TaskMeasuring | None = None,
     ) -> None:
         """``former`` is the plan of the batch before."""
         self._plan, self._former = plan, former or plan
         shapes = shaping is not None and (bool(plan.shapes.by_id) or shaping.is_left_behind)
         self._shaping_store = shaping if shapes else None
         self._shaping: Shaping | None = None
-        self._meter = meter
+        self._measuring = measuring
+        counts = measuring is not None and measuring.counts
+        self.on_stored: OnStored | None = measuring.stored if measuring is not None and counts else None
+        """Who is told what was stored, if anybody counts it."""
         remembers = remembering is not None and (plan.interpretation.remembers or remembering.is_left_behind)
         self._remembering = remembering if remembers else None
         self._holding: Holding | None = None
         self._names = Names(plan.zone)
         self._clock = clock
-        self._delivery = Delivery(plan)
+        self._delivery = Delivery(plan, measuring.packed if measuring is not None and counts else None)
         self._types: Counter[str] = Counter()
         self._groups: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
@@ -197,7 +199,8 @@ class Dispatch:
             originals=dict(self._originals),
             converted=dict(self._converted),
             dropped=dict(self._dropped),
-            measured=self._meter.drain().as_json() if self._meter is not None else {},
+            measured=self._measuring.meter.drain().as_json() if self._measuring is not None else {},
+            stored=self._measuring.lots.as_json() if self._measuring is not None else {},
             highest=self._highest,
         )
 
@@ -212,8 +215,8 @@ class Dispatch:
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
             yield root_message(good, lines, self._plan)
-            if self._meter is not None:
-                self._meter.take(good, time.time_ns() // 1000)
+            if self._measuring is not None:
+                self._measuring.meter.take(good, time.time_ns() // 1000)
             if self._holding is None:
                 yield from self._deliver(good, lines, self._shape if self._is_shaped else None)
             else:

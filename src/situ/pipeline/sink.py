@@ -7,7 +7,7 @@ one's own, ``format("situ-bus")`` takes rows of ``subject headers body``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from situ.bus.names import Names
 from situ.event.message import Message
 
 _UNDER_WAY = 256
+OnStored = Callable[[Message, Ack], None]
 _HEADERS = msgspec.json.Decoder(dict[str, str])
 
 
@@ -43,15 +44,25 @@ class BusWriter(DataSourceArrowWriter):
         return publish(self._address, _messages(iterator))
 
 
-def publish(address: Address, messages: Iterable[Message], stored: Collection[str] = ()) -> Written:
+def publish(
+    address: Address, messages: Iterable[Message], stored: Collection[str] = (), on_stored: OnStored | None = None
+) -> Written:
     """Send what is for clients that are there now, store all else but these ids: they are known to be stored.
 
     If there are such ids, a batch that was interrupted is repeated. Volatile subscriptions, which promise nothing over
     a crash, get nothing of it: they may have got it before.
     """
     bus, live = shared_bus(address), Names(address.zone).live("")
-    under_way: deque[Future[Ack]] = deque()
+    under_way: deque[tuple[Message, Future[Ack]]] = deque()
     acks: list[bool] = []
+
+    def wait() -> None:
+        message, future = under_way.popleft()
+        ack = future.result()
+        acks.append(ack.duplicate)
+        if on_stored is not None:
+            on_stored(message, ack)
+
     for message in messages:
         if message.id in stored:
             acks.append(True)
@@ -60,10 +71,11 @@ def publish(address: Address, messages: Iterable[Message], stored: Collection[st
             if not stored:
                 bus.send(message)
             continue
-        under_way.append(bus.store(message))
+        under_way.append((message, bus.store(message)))
         if len(under_way) > _UNDER_WAY:
-            acks.append(under_way.popleft().result().duplicate)
-    acks.extend(future.result().duplicate for future in under_way)
+            wait()
+    while under_way:
+        wait()
     return Written(stored=acks.count(False), repeated=acks.count(True))
 
 

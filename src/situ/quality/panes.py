@@ -106,9 +106,9 @@ class Pane:
     disordered_across: int = 0
     """Events that are older than the latest seen of any source of the type."""
     accepted: int = 0
-    """Deliveries that are to be acknowledged."""
-    delivered: int = 0
-    """Those of them that were."""
+    """Deliveries that are to be acknowledged, and of which it became known in this pane what became of them."""
+    delivered: float = 0
+    """Those of them that were; parts, where some of several were."""
 
     @property
     def profile(self) -> str:

@@ -1,0 +1,92 @@
+"""Tasks of Spark tell what they stored for readers, and the driver what became of it: without Spark around them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from situ.bus.names import consumer_of
+from situ.bus.nats import open_bus
+from situ.deployment.plan import compile_plan
+from situ.event.row import Row
+from situ.pipeline.counters import Counts, decode_counts
+from situ.pipeline.dispatch import Dispatch
+from situ.pipeline.measure import BatchMeasuring, measuring_of
+from situ.pipeline.sink import publish
+from situ.quality.declared import Quality
+from situ.quality.panes import pane_of
+from situ.quality.profile import Capability, Profile
+from situ.quality.property import BUILT_IN
+from situ.subscription.model import Subscription
+from tests.histories import START, event
+from tests.zone import Zone, zone
+
+DESK = Subscription(client="desk", name="all", types=("Reading",), durable=True)
+
+
+def rows(begin: int, count: int) -> list[Row]:
+    """Events of two publishers in turn."""
+    found = []
+    for number in range(begin, begin + count):
+        row = event(number, number * 1000, client=f"press-{1 + number % 2}")
+        row.type, row.data = "Reading", b'{"sensor":"a","value":1.0}'
+        found.append(row)
+    return found
+
+
+def worked(zone: Zone, some: list[Row]) -> Counts:
+    plan = compile_plan(zone.deployment)
+    measuring = measuring_of(plan, zone.address)
+    dispatch = Dispatch(plan, START, measuring=measuring)
+    publish(zone.address, dispatch.messages([row] for row in some), (), dispatch.on_stored)
+    dispatch.finish()
+    return decode_counts([dispatch.counts().encode()])[0]
+
+
+async def read(zone: Zone, count: int) -> None:
+    async with await open_bus(zone.address, name="desk") as bus:
+        consumption = await bus.consume(consumer_of(DESK.id))
+        async for stored in consumption:
+            await consumption.acknowledge(stored.seq)
+            count -= 1
+            if count == 0:
+                break
+        await consumption.close()
+
+
+def test_tasks_and_the_driver_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("situ.pipeline.measure._LOOK_EVERY", 0.0)
+    reliability = Capability(about=BUILT_IN["reliability"], lb=0, ub=1, cv=1)
+    profile = Profile(publisher="press-1", type="Reading", capabilities={"reliability": reliability})
+    with zone(tmp_path, (DESK,), situ="batch: {events: 10}\n") as found:
+        uncounted = worked(found, rows(0, 10))
+        assert (sum(uncounted.groups.values()), uncounted.stored) == (10, {})
+        found.publish(replace(found.deployment, quality=Quality(profiles={profile.id: profile})))
+        measuring = BatchMeasuring(found.deployment.settings)
+
+        async def look() -> None:
+            async with await open_bus(found.address, name="host") as bus:
+                await measuring.look(bus)
+
+        measuring.add([uncounted])
+        asyncio.run(read(found, 1))
+        first = worked(found, rows(10, 20))
+        assert first.stored
+        assert worked(found, rows(10, 20)).stored == {}  # repeated: it was stored before
+        measuring.add([first])
+        asyncio.run(look())  # from now on
+        assert measuring.settled(START) == ()
+        asyncio.run(read(found, 2))
+        second = worked(found, rows(30, 40))
+        measuring.add([second])
+        asyncio.run(look())
+        asyncio.run(look())
+        waiting = measuring.settled(START)
+        asyncio.run(read(found, 4))
+        asyncio.run(look())
+        panes = waiting + measuring.settled(START)
+        assert {(pane.publisher, pane.type, pane.start) for pane in panes} == {("press-1", "Reading", pane_of(START))}
+        assert sum(pane.accepted for pane in panes) == sum(pane.delivered for pane in panes) == 20
