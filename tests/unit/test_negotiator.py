@@ -19,6 +19,7 @@ from situ.quality.inputs import (
     Measured,
     Providing,
     Registering,
+    Relevance,
     Restored,
     Resuming,
     Retracting,
@@ -35,7 +36,7 @@ from situ.quality.profile import Mode, Profile
 from situ.quality.property import Property
 from situ.quality.shape import Limit
 from situ.quality.strategies.named import NAMED
-from tests.negotiating import Host, all_relevant, expects, in_modes, need, provides
+from tests.negotiating import Host, all_relevant, can, expects, in_modes, need, provides
 
 DESK = "desk/events"
 HALL = "hall/events"
@@ -345,6 +346,46 @@ def test_usage_is_told_when_it_begins_and_ends() -> None:
     assert len(host.of(Usage)) == 3
 
 
+def test_usage_is_told_each_minute_while_there_is_some() -> None:
+    host = zone(provides("reader", rate=(2, 60, 7)))
+    expect(host, rate=(5, 10))
+    host.pass_time(2)
+    kept = host.kept["profile/reader/badge"]
+    host.pass_time(600)
+    told = host.of(Usage)
+    assert len(told) == 11
+    assert {str(replace(each, number=0)) for each in told} == {str(replace(told[0], number=0))}
+    assert host.kept["profile/reader/badge"] == kept, "what is said again is not written again"
+    host.call(Updating, client="desk", id="desk/M1", changes={"needs": {"rate": need("rate", 6, 10)}})
+    host.pass_time(60)
+    assert dict(host.of(Usage)[-1].floors) == {"rate": 6}, "also if the same one is in force"
+    host.start_again()
+    host.pass_time(61)
+    assert len(host.of(Usage)) == 13
+    host.give(Gone(client="desk"))
+    host.pass_time(600)
+    assert [each.used for each in host.of(Usage)[12:]] == [True, False], "who is not used need not hear it again"
+
+
+def test_who_relies_on_others_now_is_not_counted() -> None:
+    """The alternative in force changes by something that happens to another publisher, of another pool."""
+    relevance = Relevance(
+        pools={"one/badge": "p1", "other/badge": "p2"}, relevant={DESK: frozenset(("p1", "p2")), HALL: frozenset()}
+    )
+    host = Host(relevance=relevance).start()
+    host.call(Providing, client="one", profile=provides("one", rate=(2, 10, 7)))
+    host.call(Providing, client="other", profile=provides("other", rate=(2, 4, 2)))
+    expect(host, "desk/low", utility=1, rate=(1, 10))
+    expect(host, "desk/high", utility=9, rate=(50, 60))
+    host.pass_time(120)
+    assert host.state.in_force == {DESK: "desk/low"}
+    assert {each.profile: each.expectations for each in host.of(Usage)} == {"one/badge": 1, "other/badge": 1}
+    host.call(Revising, client="one", id="one/badge", capabilities={"rate": can("rate", 2, 60, 60)})
+    host.pass_time(2)
+    assert host.state.in_force == {DESK: "desk/high"}
+    assert {each.profile: each.expectations for each in host.of(Usage)} == {"one/badge": 1, "other/badge": 0}
+
+
 def test_no_storm_of_messages() -> None:
     host = zone(provides("reader", rate=(2, 60, 7)))
     many = 300
@@ -445,10 +486,13 @@ def test_trembling_publisher() -> None:
     host = zone(provides("reader", rate=(2, 60, 60)))
     expect(host, rate=(60, 60))
     host.pass_time(70)
-    messages = host.messages
+    heard = len(host.heard)
     for place in range(100):
         watch(host, 54 if place % 2 else 60, 1 / 6)
-    assert host.messages == messages
+    said = {str(replace(each, number=0)) for each in host.heard[heard:] if isinstance(each, Usage)}
+    assert len(said) == 1, "what is told each minute says nothing new"
+    assert all(isinstance(each, Usage) for each in host.heard[heard:])
+    assert len(host.heard) - heard == 16
 
 
 def test_measured_effect_of_advice() -> None:

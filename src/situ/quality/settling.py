@@ -28,6 +28,11 @@ def settle(state: State, work: Work) -> None:
     _shape(state, work)
     tell_states(state, work)
     tell_usage(state, work)
+    for pool in work.pools:
+        if pool in state.in_pool:
+            state.stirred[pool] = work.now
+        else:
+            state.stirred.pop(pool, None)
 
 
 # ── matching ──
@@ -68,8 +73,10 @@ def _put_in_force(state: State, work: Work) -> None:
             state.in_force[subscription] = best
         work.tell |= state.by_subscription.get(subscription, {}).keys()
         for pool in state.relevance.relevant.get(subscription, ()):
-            if pool in state.in_pool and ("usages", pool) not in state.times:
-                state.set_alarm(("usages", pool), work.now + 1.0)
+            if pool in state.in_pool:
+                state.stirred[pool] = work.now
+                if ("usages", pool) not in state.times:
+                    state.set_alarm(("usages", pool), work.now + 1.0)
 
 
 # ── shapes ──

@@ -114,6 +114,8 @@ class State:
     """Expectations that could be satisfied and are not going to be."""
     claimed: dict[str, set[str]] = field(default_factory=dict)
     """Expectation → profiles on which it has a claim."""
+    stirred: dict[str, float] = field(default_factory=dict)
+    """Pool → when anything in it changed last, of its profiles or of those who could get something of them."""
     in_force: dict[str, str] = field(default_factory=dict)
     """Subscription → the expectation in force."""
     shapes: dict[str, Shape] = field(default_factory=dict)

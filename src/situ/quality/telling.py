@@ -1,8 +1,8 @@
 """Telling: which message follows from how things stand, to whom, and not too often.
 
 A subscriber hears of a change at once, and then at most once a second of the same expectation: the latest. A publisher
-hears within a second that a profile is used or no longer is, each minute what else has changed, and at once that it was
-found to do less than it says. What says nothing new is not said.
+hears within a second that a profile is used or no longer is, each minute by whom while it is used, and at once that it
+was found to do less than it says. What is not used hears nothing more.
 """
 
 from __future__ import annotations
@@ -138,29 +138,41 @@ def tell_usage(state: State, work: Work) -> None:
 
 
 def review_usage(state: State, work: Work, id: str) -> None:
-    """Tell how a profile is used, if that has changed and it is time."""
+    """Tell how a profile is used, if it is time."""
     known = state.profiles[id]
-    now = usage_of(state, known)
-    before = known.told or Usage(profile=id, number=0)
-    if replace(now, number=0, since=0.0) == replace(before, number=0, since=0.0):
+    last, before = known.told_at, known.told or Usage(profile=id, number=0)
+    if last is not None and _is_as_told(state, known, last):
+        now = before
+    else:
+        now = usage_of(state, known)
+    changed = replace(now, number=0, since=0.0) != replace(before, number=0, since=0.0)
+    if not changed and not now.used:
         return
-    last = known.told_at
     if now.used != before.used or last is None or work.now >= last + MINUTE:
-        work.usage.add(id)
+        _tell(state, work, known, now, changed=changed)
     else:
         state.set_alarm(("usage", id), last + MINUTE)
 
 
+def _is_as_told(state: State, known: Known, told_at: float) -> bool:
+    """Whether nothing has happened in its pool since: to find out who relies on a profile may take long."""
+    return known.pool is not None and state.stirred.get(known.pool, told_at) < told_at
+
+
 def _tell_usage(state: State, work: Work, known: Known) -> None:
+    _tell(state, work, known, usage_of(state, known), changed=True)
+
+
+def _tell(state: State, work: Work, known: Known, now: Usage, *, changed: bool) -> None:
     state.number += 1
-    now = usage_of(state, known)
     used_before = known.told is not None and known.told.used
     since = known.told.since if known.told is not None and used_before == now.used else work.now
     known.told = replace(now, number=state.number, since=since)
     known.told_at = work.now
-    state.set_alarm(("usage", known.profile.id), None)
+    state.set_alarm(("usage", known.profile.id), work.now + MINUTE if now.used else None)
     work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=known.profile.id, message=known.told))
-    work.keep_profile(known.profile.id)
+    if changed:
+        work.keep_profile(known.profile.id)
 
 
 def usage_of(state: State, known: Known) -> Usage:
