@@ -94,6 +94,40 @@ def test_an_expectation_is_met_by_advice(zones: Zones) -> None:
     run(main())
 
 
+def test_who_was_away_hears_once_that_it_may_fall_back(zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("situ.quality.advising.GRACE", 0.3)
+
+    async def main() -> None:
+        followed: list[Advice] = []
+        async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
+            await pump.capabilities.register("Level", rate(2))
+            ReactionManager(pump.capabilities, followed.append)
+            changes = desk.expectations.changes()
+            await desk.expectations.register("levels", NEED, id="M1")
+            await until(changes, "satisfied")
+            hearing = pump.capabilities._hearing
+            assert hearing._serving is not None
+            await hearing._serving.close()  # it is there, and hears nothing
+            await desk.expectations.revoke("M1")
+            assert zone.router is not None
+            course = zone.router.quality._state.profiles["pump/Level"].course
+            await eventually(lambda: bool(course.relaxed))
+            assert [each.kind for each in followed] == ["raise"]
+            hearing._serving = None
+            await hearing.begin()
+            pump.capabilities.back()
+            await eventually(lambda: [each.kind for each in followed] == ["raise", "relax"])
+            await eventually(lambda: not course.relaxed)
+            assert dict(followed[-1].values) == {"rate": 2.0}
+            await eventually(lambda: pump.capabilities.registered["Level"].value("rate") == 2.0)
+            pump.capabilities.back()
+            await pump.capabilities.usage("Level")
+            await asyncio.sleep(0.3)
+            assert len(followed) == 2
+
+    run(main())
+
+
 def test_who_refuses_is_taken_at_its_word_and_the_next_is_asked(zones: Zones) -> None:
     async def main() -> None:
         asked: list[str] = []

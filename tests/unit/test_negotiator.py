@@ -102,6 +102,47 @@ def test_nobody_is_named() -> None:
         assert ("reader" not in text) if kind == "sub" else ("desk" not in text and "M1" not in text)
 
 
+def said_again(host: Host) -> list[tuple[str, dict[str, Any], int]]:
+    """What a publisher that comes back is told."""
+    host.start_again()  # it does not matter whether its router was away, too
+    known = host.state.profiles["reader/badge"]
+    return [(each.kind, dict(each.values), each.number) for each in known.course.to_be_heard(known.profile)]
+
+
+def test_who_was_away_hears_what_it_may_fall_back_to() -> None:
+    host = zone(provides("reader", rate=(2, 60, 2), confidence=(50, 90, 60)), adapts=True)
+    expect(host, rate=(5, 10))
+    expect(host, "hall/N", subscription=HALL, confidence=(80, 90))
+    host.pass_time(5)
+    assert said_again(host) == [], "it has followed"
+    host.on_advice = None  # away
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.pass_time(61)
+    host.call(Revoking, client="hall", id="hall/N")
+    host.pass_time(61)
+    told = [each for each in host.of(Advice) if each.kind == "relax"]
+    assert [dict(each.values) for each in told] == [{"rate": 2}, {"confidence": 60}]
+    assert said_again(host) == [("relax", dict(each.values), each.number) for each in told], "under the same numbers"
+    host.call(Revising, client="reader", id="reader/badge", values={"confidence": 60.0})
+    assert said_again(host) == [("relax", {"rate": 2}, told[0].number)], "of the other it has told"
+    expect(host, rate=(7, 10))
+    (sent,) = said_again(host)
+    assert sent[:2] == ("raise", {"rate": 7}), "what was said before about it is of no use any more"
+    host.call(Revising, client="reader", id="reader/badge", values={"rate": 7.0})
+    assert said_again(host) == []
+
+
+def test_who_registers_what_it_was_to_fall_back_to_need_not_hear_it() -> None:
+    host = zone(READER, adapts=True)
+    expect(host, rate=(5, 10))
+    host.on_advice = None
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.pass_time(61)
+    assert [each[0] for each in said_again(host)] == ["relax"]
+    host.call(Providing, client="reader", profile=READER)
+    assert said_again(host) == []
+
+
 def test_raised_once_and_thinned_for_those_who_want_less() -> None:
     host = zone(READER, adapts=True)
     expect(host, rate=(5, 10))

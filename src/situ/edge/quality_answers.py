@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from situ.catalogue import NOT_NEGOTIATED
 from situ.errors import SituError, nearest
 from situ.overlay.messages import AskQuality
-from situ.quality.advice import ANSWER
 from situ.quality.expectation import Need
 from situ.quality.explain_state import explain_expectation, explain_publisher
 from situ.quality.explained_text import as_text, publisher_as_text
-from situ.quality.feedback import Advice, StateChange
+from situ.quality.feedback import StateChange
 from situ.quality.json_form import shape_as_json
 from situ.quality.matching import capability_of
 from situ.quality.property import Property
@@ -54,7 +53,8 @@ class Answers:
         mine = {each.profile.type: each for each in self.state.profiles.values() if each.profile.publisher == client}
         if type and type not in mine:
             raise _unknown("profile", type, mine)
-        body: Json = {"advice": [each.as_json() for known in mine.values() for each in _open(known)]}
+        advice = (each for known in mine.values() for each in known.course.to_be_heard(known.profile))
+        body: Json = {"advice": [each.as_json() for each in advice]}
         if type:
             body["usage"] = usage_of(self.state, mine[type]).as_json()
         return body, ""
@@ -137,23 +137,6 @@ class Answers:
             "measured": None if measured is None else about.written(measured),
             "effective": None if effective is None else about.written(effective.cv),
         }
-
-
-def _open(known: Known) -> Iterator[Advice]:
-    """What is advised and not answered yet."""
-    advice = known.course.open
-    if advice is None or advice.status != "sent":
-        return
-    capabilities = known.profile.capabilities
-    yield Advice(
-        id=advice.id,
-        kind="raise",
-        profile=known.profile.id,
-        number=advice.number,
-        values={id: capabilities[id].about.written(each) for id, each in advice.target.values.items()},
-        mode=advice.target.mode,
-        deadline=advice.since + ANSWER,
-    )
 
 
 def _need(need: Need) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ ten minutes at first and twice as long each time after, until it changes its pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -69,6 +69,9 @@ class Course:
     """What it was last advised to do, whatever became of that: who does it late still does it on advice."""
     relax_at: float | None = None
     """When it is to be told to fall back."""
+    relaxed: list[Open] = field(default_factory=list)
+    """Advice to fall back of which the publisher has shown by nothing that it heard it: it may have been away. No two
+    are about the same."""
 
     @property
     def is_frozen(self) -> bool:
@@ -93,6 +96,7 @@ class Course:
     def send(self, profile: Profile, target: Target, now: float, number: int) -> Advice:
         """Advise to do better. The number is that of the message, higher than all before, whatever became of them."""
         self.asked, self.last = target, now
+        self.heard(target.values, mode=bool(target.mode))
         self.open = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
         return _message(self.open, "raise", profile, now + ANSWER)
 
@@ -105,7 +109,19 @@ class Course:
         """Advise to fall back, which nobody waits for."""
         self.asked, self.relax_at, self.last = target, None, now
         advice = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
+        self.heard(target.values, mode=bool(target.mode))
+        self.relaxed.append(advice)
         return _message(advice, "relax", profile, None)
+
+    def heard(self, properties: Collection[str], *, mode: bool) -> None:
+        """What was said before about these properties, or the mode, is of no use any more."""
+        self.relaxed = [kept for each in self.relaxed if (kept := _without(each, properties, mode=mode)).target]
+
+    def to_be_heard(self, profile: Profile) -> Iterator[Advice]:
+        """What a publisher may not have heard: said as it was, so that one that has can tell."""
+        yield from (_message(each, "relax", profile, None) for each in self.relaxed)
+        if self.open is not None and self.open.status == "sent":
+            yield _message(self.open, "raise", profile, self.deadline)
 
     def withdraw(self, profile: Profile, number: int) -> Advice:
         """Nobody needs any more what was advised."""
@@ -190,6 +206,7 @@ class Course:
             "unproven": dict(self.unproven),
             "asked": None if self.asked is None else target_as_json(self.asked),
             "relax_at": self.relax_at,
+            "relaxed": [_open_as_json(each) for each in self.relaxed],
         }
 
     @classmethod
@@ -198,7 +215,14 @@ class Course:
         given["open"] = None if value["open"] is None else _open_from_json(value["open"])
         given["barred"] = set(value["barred"])
         given["asked"] = None if value["asked"] is None else target_from_json(value["asked"])
+        given["relaxed"] = [_open_from_json(each) for each in value.get("relaxed", ())]
         return cls(**given)
+
+
+def _without(advice: Open, properties: Collection[str], *, mode: bool) -> Open:
+    """What is left of an advice, apart from some of it."""
+    values = {id: value for id, value in advice.target.values.items() if id not in properties}
+    return replace(advice, target=Target(values=MappingProxyType(values), mode="" if mode else advice.target.mode))
 
 
 def _open_as_json(advice: Open) -> dict[str, Any]:

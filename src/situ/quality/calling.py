@@ -178,7 +178,11 @@ def provide(state: State, work: Work, given: Providing) -> None:
             state.profiles[wanted.id] = Known(profile=new)
             _look_at(work, wanted.id)
         else:
+            known.course.heard(new.properties, mode=True)
             change_profile(state, work, known, new)
+    elif same and known is not None and known.course.relaxed:
+        known.course.heard(wanted.properties, mode=True)  # whoever does this has nothing left to fall back to
+        work.keep_profile(wanted.id)
     answered(work, given.ticket, state.profiles[wanted.id].profile)
 
 
@@ -190,7 +194,9 @@ def revise(state: State, work: Work, given: Revising) -> None:
     step = life_step("update", given.id, life, 0 if known is None else known.profile.version, given.version)
     assert known is not None
     if step.happens:
-        change_profile(state, work, known, replace(_revised(known.profile, given), version=step.version))
+        revised = replace(_revised(known.profile, given), version=step.version)
+        known.course.heard(given.capabilities.keys() | given.values.keys(), mode=given.mode is not None)
+        change_profile(state, work, known, revised)
     answered(work, given.ticket, known.profile)
 
 

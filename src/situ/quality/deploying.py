@@ -132,6 +132,7 @@ def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
             state.profiles[id] = known = Known(profile=replace(profile, version=1))
             work.keep_profile(id)
         else:
+            known.course.heard(profile.properties | known.profile.properties, mode=True)
             change_profile(state, work, known, replace(profile, version=known.profile.version + 1))
         known.declared = True
 
