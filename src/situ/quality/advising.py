@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from situ.quality.advice import SPACING
+from situ.quality.causes import Cause
 from situ.quality.deciding import is_mode_needed, outstanding
 from situ.quality.effects import Tell
 from situ.quality.feedback import Advice
@@ -76,6 +77,7 @@ def relax(state: State, work: Work, known: Known) -> None:
         before = known.profile
         tell(state, work, known, known.course.relax(before, target, work.now, _next(state)))
         known.profile = moved(before, target)
+        work.causes.add(state, Cause(what="was told to fall back", profile=known.profile.id))
         known.estimate.restart(before, known.profile, state.mark)
         known.violated = known.estimate.violations(known.profile)
         work.profiles.add(known.profile.id)

@@ -51,7 +51,8 @@ def explain_expectation(state: State, id: str, *, named: bool, drops: Mapping[st
         why=told.why if held.active else "",
         in_force=told.in_force or "",
         adapting=_adapting(state, held, names) if found.state != "satisfied" else (),
-        since=_clock(told.since),
+        since=_clock(held.decided.at if held.active and held.decided is not None else told.since),
+        after=_after(state, held, names, named=named) if held.active else "",
         shape={} if shape is None or told.in_force != id else _shape(shape, profiles, named=named),
         drops=drops,
     )
@@ -106,6 +107,23 @@ def _adapting(state: State, held: Held, names: Mapping[str, str]) -> tuple[Chang
         target = known.ledger.claims[id]
         found.append(change_of(known.profile, target, names.get(each, each), _cost(state, known, target)))
     return tuple(found)
+
+
+def _after(state: State, held: Held, names: Mapping[str, str], *, named: bool) -> str:
+    """What happened before it was decided as it stands; whoever may not know names is not told them."""
+    cause = None if held.decided is None else held.decided.cause
+    if cause is None:
+        return ""
+    if cause.expectation:
+        alternatives = state.by_subscription.get(held.expectation.subscription, ())
+        if cause.expectation == held.expectation.id:
+            return f"it {cause.what}"
+        known = named or cause.expectation in alternatives
+        return f"{cause.expectation if known else 'another expectation'} {cause.what}"
+    if cause.profile:
+        other = cause.profile if named else "a publisher"
+        return f"{names.get(cause.profile, other)} {cause.what}"
+    return cause.what
 
 
 # ── a profile ──

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from situ.quality.advice import Course
+from situ.quality.causes import Decided
 from situ.quality.effects import Tell
 from situ.quality.estimator import Estimate
 from situ.quality.expectation import Expectation
@@ -57,6 +58,7 @@ def _expectation(state: State, id: str) -> Any:
         "told": None if held.told is None else held.told.as_json(),
         "told_at": held.told_at,
         "violated": held.violated,
+        "decided": None if held.decided is None else held.decided.as_json(),
     }
 
 
@@ -167,6 +169,7 @@ def _held(value: Mapping[str, Any], expectation: Expectation) -> Held:
         told=told,
         told_at=value["told_at"],
         violated=value["violated"],
+        decided=Decided.from_json(value["decided"]) if value.get("decided") else None,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from situ.quality.estimator import Move
+from situ.quality.causes import Cause
+from situ.quality.estimator import ADDED, Move
 from situ.quality.gathered import LONGEST, WINDOW
 from situ.quality.inputs import Measured
+from situ.quality.matching import capability_of
 from situ.quality.panes import Pane
 from situ.quality.shape import Shape
 from situ.quality.state import Known, State
@@ -37,6 +39,7 @@ def _correct(state: State, work: Work, known: Known, moves: tuple[Move, ...]) ->
     if known.violated != before:
         work.usage.add(id)
     for move in moves:
+        work.causes.add(state, Cause(what=f"was measured to have {_shown(known, move)}", profile=id))
         if not move.worse:
             continue
         work.violating.add(id)
@@ -48,6 +51,12 @@ def _correct(state: State, work: Work, known: Known, moves: tuple[Move, ...]) ->
             known.course.come_to_nothing(work.now)
     work.profiles.add(id)
     work.keep_profile(id)
+
+
+def _shown(known: Known, move: Move) -> str:
+    capability = capability_of(known.profile, move.property)
+    about = ADDED[move.property] if capability is None else capability.about
+    return f"{move.property} {about.shown(move.after)}"
 
 
 def _confirm(work: Work, known: Known) -> None:

@@ -27,6 +27,7 @@ from situ.quality.calling import (
     suspend,
     update,
 )
+from situ.quality.causes import STARTED, Cause, causes_of
 from situ.quality.declared import PARETO
 from situ.quality.deploying import came, deploy, disown, left, unsubscribed
 from situ.quality.effects import Effect, Keep, Shaped, Tell, Wake
@@ -85,6 +86,7 @@ def step(state: State, given: Input, now: float) -> tuple[Effect, ...]:
     if isinstance(given, Restored | Deployed) and not state.begun:
         _begin(state, work, given)
     elif state.begun:
+        work.causes = causes_of(state, given)
         try:
             _STEPS[type(given)](state, work, given)
         except SituError as error:
@@ -120,6 +122,7 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
         return
     kept, deployed = state.restored.kept, state.deployed
     state.begun, state.restored = True, Restored()
+    work.causes.add(state, Cause(what=STARTED))
     lost = take_up(state, kept, deployed.quality.known)
     # Whoever was told something last may not have heard it; the same goes for shapes.
     work.tells += state.told
@@ -191,15 +194,18 @@ def _course(state: State, work: Work, known: Known) -> None:
     course, now = known.course, work.now
     if course.until is not None and now >= course.until:
         course.thaw()
+        work.causes.add(state, Cause(what="may be asked again", profile=known.profile.id))
     if course.open is not None and course.open.status == "sent" and now >= course.deadline:
         if course.open.repeated:
             course.expire(now)
+            work.causes.add(state, Cause(what="did not answer an advice", profile=known.profile.id))
         else:
             state.number += 1
             again = course.send_again(known.profile, now, state.number)
             work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=again.id, message=again))
     elif course.is_late(now, state.mark):
         course.fail(known.profile, known.estimate.measured, now)
+        work.causes.add(state, Cause(what="did not do what it had accepted", profile=known.profile.id))
     if course.relax_at is not None and now >= course.relax_at:
         relax(state, work, known)
     _look_at(work, known)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from situ.quality.actions import NO_ACTIONS, Actions
 from situ.quality.advice import Course
+from situ.quality.causes import Decided
 from situ.quality.declared import NO_QUALITY, Quality
 from situ.quality.effective import Correction, effective
 from situ.quality.effects import Tell
@@ -46,6 +47,8 @@ class Held:
     """It is not satisfied because somebody did less than it said."""
     refusal: Refusal | None = None
     """Why it could be satisfied and is not going to be."""
+    decided: Decided | None = None
+    """How it stands, since when, and after what; None: nobody has looked yet."""
 
     @property
     def active(self) -> bool:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from situ.quality.causes import Decided
 from situ.quality.deciding import is_pending
 from situ.quality.effects import Tell
 from situ.quality.feedback import Reason, StateChange, Usage, Value, Why
@@ -43,6 +44,7 @@ def _tell_state(state: State, work: Work, held: Held) -> None:
     id = held.expectation.id
     state.set_alarm(("tell", id), None)
     now = state_of(state, held)
+    _note_decided(state, work, held, now)
     if held.told is not None and _gist(now) == _gist(held.told):
         return
     if held.told_at is not None and work.now < held.told_at + SPACING:
@@ -54,6 +56,16 @@ def _tell_state(state: State, work: Work, held: Held) -> None:
     held.told_at = work.now
     work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=held.told))
     work.keep_expectation(id)
+
+
+def _note_decided(state: State, work: Work, held: Held, now: StateChange) -> None:
+    """After what it stands as it does. What was decided again as it was before changes nothing."""
+    refused = ("", "") if held.refusal is None else (held.refusal.why, held.refusal.profile)
+    claimed = sorted(state.claimed.get(now.expectation, ())) if now.why == "adapting" else ()
+    outcome = (str(now.version), now.state, now.why, *refused, *claimed)
+    if held.told is None or held.decided is None or held.decided.outcome != outcome:
+        held.decided = Decided(outcome=outcome, at=work.now, cause=work.causes.concerning(state, held))
+        work.keep_expectation(now.expectation)
 
 
 def _gist(change: StateChange) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from situ.quality.causes import Causes
 from situ.quality.effects import Reply, Tell
 from situ.quality.shape import Shape
 
@@ -13,6 +14,8 @@ class Work:
     """Of one step, at one time."""
 
     now: float
+    causes: Causes = field(default_factory=Causes)
+    """What has happened."""
     profiles: set[str] = field(default_factory=set)
     """That may have to be matched otherwise."""
     violating: set[str] = field(default_factory=set)
