@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,12 @@ import pytest
 
 from situ.errors import SituError
 from situ.event.message import EventKey
-from situ.pipeline.engine import SparkEngine
+from situ.pipeline.engine import Batch, SparkEngine
 from situ.pipeline.source import BusSource
+from situ.quality.declared import Quality
+from situ.quality.profile import Capability, Profile
+from situ.quality.property import BUILT_IN
+from situ.quality.receipts import Lots
 from situ.subscription.model import Subscription
 from tests.zone import Zone, event, zone
 
@@ -72,6 +77,33 @@ def test_events_reach_the_root_log_and_the_groups_that_want_them(spark: SparkSes
         assert all(json.loads(row.data)["value"] > 50 for row in delivered[441])
         assert engine.totals.types == {"Reading": 900}
         assert sorted(engine.totals.groups.values()) == [441, 900]
+
+
+def test_batches_tell_what_they_stored_for_readers_where_that_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+    reliability = Capability(about=BUILT_IN["reliability"], lb=0, ub=1, cv=1)
+    profile = Profile(publisher="press-1", type="Reading", capabilities={"reliability": reliability})
+    found = Lots()
+
+    def on_batch(batch: Batch) -> None:
+        for each in batch.counts:
+            found.add(Lots.from_json(each.stored))
+
+    with zone(tmp_path, [HOT, ALL]) as at:
+        at.publish(replace(at.deployment, quality=Quality(profiles={profile.id: profile})))
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", on_batch=on_batch)
+        engine.start()
+        for press in (1, 2):
+            at.send(f"press-{press}", [reading(number, number) for number in range(100)])
+        wait_for(drained(engine, at))
+        engine.stop()
+        stored = at.messages(at.names.out_stream)
+        assert found.by_group.keys() == {at.names.group_of(each.subject) for each in stored}
+        for group, lot in found.by_group.items():
+            own = [each.seq for each in stored if at.names.group_of(each.subject) == group]
+            assert (lot.first, lot.last, lot.messages) == (min(own), max(own), len(own))
+        counted = [lot.events for lot in found.by_group.values()]
+        assert sorted(each["press-1", "Reading"] for each in counted) == [49, 100]
+        assert all(len(each) == 1 for each in counted)
 
 
 def test_what_is_no_event_becomes_a_dead_letter_and_spoils_no_other(spark: SparkSession, tmp_path: Path) -> None:

@@ -523,6 +523,30 @@ def test_lying_publisher() -> None:
     assert host.state.profiles["reader/badge"].estimate.corrected == {}
 
 
+def test_publisher_whose_events_do_not_arrive() -> None:
+    host = zone(provides("reader", rate=(2, 60, 60), reliability=(0, 1, 1)))
+    expect(host, reliability=(0.9, 1))
+
+    def settled(delivered: float, minutes: int) -> None:
+        for _ in range(minutes * 6):
+            start = host.state.mark or 0
+            came = Pane(publisher="reader", type="badge", start=start, events=10, last=start + 9_999_999)
+            known = Pane(publisher="reader", type="badge", start=start, accepted=20, delivered=delivered)
+            host.pass_time(10)
+            host.give(Measured(panes=(came, known), until=start + 10_000_000))
+
+    settled(20, 3)
+    assert host.last("desk/M1").state == "satisfied"
+    settled(14.5, 3)
+    assert (host.last("desk/M1").state, host.last("desk/M1").why) == ("unsatisfied", "violated")
+    assert host.state.profiles["reader/badge"].estimate.corrected == {"reliability": pytest.approx(0.725, abs=0.05)}
+    assert host.of(Usage)[-1].violated == ("reliability",)
+    settled(20, 8)
+    assert host.last("desk/M1").state == "satisfied"
+    watch(host, 60, 3)
+    assert host.last("desk/M1").state == "satisfied", "what nobody was to acknowledge says nothing"
+
+
 def test_trembling_publisher() -> None:
     host = zone(provides("reader", rate=(2, 60, 60)))
     expect(host, rate=(60, 60))
