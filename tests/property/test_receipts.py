@@ -220,6 +220,23 @@ def test_whoever_reads_other_groups_is_counted_anew() -> None:
     assert found == {ORIGINS[0]: Settled(1, 1.0)}
 
 
+def test_whoever_subscribes_again_is_counted_anew() -> None:
+    subscriber = Subscriber("s", ("g1",))
+    queue, receipts = Queue([subscriber]), Receipts()
+    found: dict[tuple[str, str], Settled] = {}
+    look(receipts, queue, found)
+    for _ in range(10):
+        receipts.new.stored("g1", queue.store("g1", {ORIGINS[0]: 1}), {ORIGINS[0]: 1})
+    queue.hand(subscriber, 4)
+    queue.acknowledge(subscriber, 4)
+    look(receipts, queue, found)
+    queue.subscribers = [Subscriber("s", ("g1",), acknowledged=queue.last, handed=queue.last)]
+    queue.left.clear()
+    look(receipts, queue, found)
+    look(receipts, queue, found)
+    assert found == {}, "what was not acknowledged is not owed any more"
+
+
 def test_lots_have_a_json_form_and_settled_deliveries_are_panes() -> None:
     lots = Lots()
     assert lots.as_json() == {}

@@ -143,6 +143,7 @@ class EdgeEngine:
             self._route_on(),
             self._follow(),
             self._save(),
+            self._measuring.look_on(),
             self._tables.refresh_on(),
             self._try_again(),
             self._detection.run(self._publish),
@@ -318,9 +319,7 @@ class EdgeEngine:
             self._cursor.save()
             self._dispatcher.keep()
             self._tell_evicted()
-            if self.on_measured is not None:
-                await self._measuring.look()
-                self._tell_measured()
+            self._tell_measured()
 
     def measure(self, whom: Whom) -> None:
         """These have told what they can do: their events are measured, and of those that the deployment knows."""

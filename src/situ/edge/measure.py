@@ -7,7 +7,6 @@ Those that a process before this one left behind are not: when they would have b
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -38,7 +37,6 @@ class Measuring:
         self._joining: Joining | None = None
         self._receipts = Receipts()
         self._settled: dict[tuple[str, str], Settled] = {}
-        self._looked = 0.0
 
     @property
     def counts(self) -> bool:
@@ -74,13 +72,13 @@ class Measuring:
             return
         self._receipts.new.stored(group, ack.seq, events)
 
-    async def look(self) -> None:
-        """See what became of deliveries, now and then."""
-        if not self.counts or time.monotonic() < self._looked + _LOOK_EVERY:
-            return
-        self._looked = time.monotonic()
-        with suppress(SituError):  # a bus that is away comes back
-            sum_up(self._settled, await look_at_readers(self._bus, self._receipts))
+    async def look_on(self) -> None:
+        """For ever: see now and then what became of deliveries."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            if self.counts:
+                with suppress(SituError):  # a bus that is away comes back
+                    sum_up(self._settled, await look_at_readers(self._bus, self._receipts))
 
     def drain(self, now: int) -> tuple[tuple[Pane, ...], int] | None:
         """What was measured since the last time, and up to where it is complete; None: there is nothing to say."""

@@ -123,6 +123,8 @@ class _Account:
     since: int
     """The last message there was when it was first seen to read these groups."""
     begun: bool = False
+    number: int = 0
+    """Messages that it had acknowledged when somebody looked last."""
     base: int = 0
     """Messages that it had acknowledged when it began."""
     owed: int = 0
@@ -197,9 +199,10 @@ class Receipts:
         found: dict[tuple[str, str], Settled] = {}
         for reader in readers:
             account = before.get(reader.name)
-            if account is None or account.groups != reader.groups:
-                account = _Account(reader.groups, since=last)
+            if account is None or account.groups != reader.groups or reader.number < account.number:
+                account = _Account(reader.groups, since=last)  # who is another one is owed nothing
             self._accounts[reader.name] = account
+            account.number = reader.number
             for group in reader.groups:
                 if (lot := new.by_group.get(group)) is not None:
                     account.put(lot)
