@@ -16,9 +16,9 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.catalogue import NOT_NEGOTIATED
-from situ.edge.hearing import Hearer, Hearing
-from situ.edge.negotiating import Negotiating
+from situ.edge.hearing import Hearer
 from situ.edge.quality_files import Body, ProfileDraft, read_profiles, write_file
+from situ.edge.registering import Registering
 from situ.edge.session import Session
 from situ.errors import SituError
 from situ.overlay.messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
@@ -79,16 +79,12 @@ class Profile:
         return None
 
 
-class CapabilityHandler:
-    """The capability profiles of one client: ``node.capabilities``."""
+class CapabilityHandler(Registering[Profile, Advice | Usage]):
+    """The capability profiles of one client, by event type: ``node.capabilities``."""
 
     def __init__(self, bus: Bus, session: Session, advertise: Callable[[str], Awaitable[object]]) -> None:
-        self.client = session.client
-        self.registered: dict[str, Profile] = {}
-        """By event type."""
+        super().__init__(bus, session, "pub")
         self._advertise = advertise
-        self._negotiating = Negotiating(session)
-        self._hearing: Hearing[Advice | Usage] = Hearing(bus, session.client, "pub")
         self._answers: dict[str, tuple[str, Mapping[str, Value]]] = {}
         self._asked: set[str] = set()
 
@@ -180,9 +176,7 @@ class CapabilityHandler:
             if isinstance(message, Advice):
                 await self._heard(message, callback)
 
-        hearer = self._hearing.add(hear)
-        self._negotiating.begin(self._begin_hearing())
-        return hearer
+        return self._call_back(hear)
 
     def on_usage(self, callback: Callable[[Usage], Awaitable[object] | object]) -> Hearer[Advice | Usage]:
         """Call back when a profile is used, or no more, and each minute in between."""
@@ -191,9 +185,7 @@ class CapabilityHandler:
             if isinstance(message, Usage) and inspect.isawaitable(result := callback(message)):
                 await result
 
-        hearer = self._hearing.add(hear)
-        self._negotiating.begin(self._begin_hearing())
-        return hearer
+        return self._call_back(hear)
 
     # ── files ──
 
@@ -209,31 +201,16 @@ class CapabilityHandler:
     async def register_draft(self, draft: ProfileDraft) -> Profile:
         return await self.register(draft.type, draft.capabilities, modes=draft.modes, mode=draft.mode)
 
-    # ── what the node tells ──
-
-    def back(self) -> None:
-        """The router, or the bus, was away: have it know everything again, and hear what was said meanwhile."""
-        if self.registered or self._hearing.begun:
-            self._negotiating.begin(self._come_back())
-
-    async def close(self) -> None:
-        await self._negotiating.end()
-        await self._hearing.close()
-
-    async def _come_back(self) -> None:
-        await self._register_again()
-        if self._hearing.begun:
-            await self._catch_up()
-
-    async def _register_again(self) -> None:
-        for each in tuple(self.registered.values()):
-            async with self._negotiating.turn(each.type):
-                if self.registered.get(each.type) is each:
-                    await self._negotiating.ask(
-                        Provide(req=self._negotiating.request(), type=each.type, body=each.body, version=each.version)
-                    )
-
     # ── how ──
+
+    async def _register_again(self, registered: Profile) -> None:
+        message = Provide(
+            req=self._negotiating.request(),
+            type=registered.type,
+            body=registered.body,
+            version=registered.version,
+        )
+        await self._negotiating.ask(message)
 
     async def _heard(self, advice: Advice, callback: OnAdvice) -> None:
         if advice.id in self._answers:
@@ -271,11 +248,6 @@ class CapabilityHandler:
         verdict, values = self._answers[advice]
         message = AnswerAdvice(req=self._negotiating.request(), advice=advice, verdict=verdict, values=dict(values))
         await self._negotiating.ask(message)
-
-    async def _begin_hearing(self) -> None:
-        """What was said before anybody listened is asked for."""
-        if await self._hearing.begin():
-            await self._catch_up()
 
     async def _catch_up(self) -> None:
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), publisher=True))

@@ -13,9 +13,9 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.edge.declared import Registration
-from situ.edge.hearing import Hearer, Hearing
-from situ.edge.negotiating import Negotiating
+from situ.edge.hearing import Hearer
 from situ.edge.quality_files import Body, ExpectationDraft, read_expectations, write_file
+from situ.edge.registering import Registering
 from situ.edge.session import Session
 from situ.overlay.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
 from situ.quality.feedback import StateChange
@@ -50,15 +50,12 @@ class WhyQuality:
     answer: Mapping[str, Any]
 
 
-class ExpectationHandler:
-    """The expectations of one client: ``node.expectations``."""
+class ExpectationHandler(Registering[Expectation, StateChange]):
+    """The expectations of one client, by their ids: ``node.expectations``."""
 
     def __init__(self, bus: Bus, session: Session) -> None:
-        self.client = session.client
-        self.registered: dict[str, Expectation] = {}
+        super().__init__(bus, session, "sub")
         self._session = session
-        self._negotiating = Negotiating(session)
-        self._hearing: Hearing[StateChange] = Hearing(bus, session.client, "sub")
         self._made_up = 0
 
     # ── calls ──
@@ -176,9 +173,7 @@ class ExpectationHandler:
 
     def on_change(self, callback: OnChange) -> Hearer[StateChange]:
         """Call back for every change of a state; ``await`` its ``close()`` to end that."""
-        hearer = self._hearing.add(lambda change: callback(self._own(change)))
-        self._negotiating.begin(self._begin_hearing())
-        return hearer
+        return self._call_back(lambda change: callback(self._own(change)))
 
     # ── files ──
 
@@ -198,32 +193,12 @@ class ExpectationHandler:
             draft.subscription, draft.need, utility=draft.utility, id=draft.id, **dict(draft.options)
         )
 
-    # ── what the node tells ──
-
-    def back(self) -> None:
-        """The router, or the bus, was away: have it know everything again, and hear what was said meanwhile."""
-        if self.registered or self._hearing.begun:
-            self._negotiating.begin(self._come_back())
-
-    async def close(self) -> None:
-        await self._negotiating.end()
-        await self._hearing.close()
-
-    async def _come_back(self) -> None:
-        await self._register_again()
-        if self._hearing.begun:
-            await self._catch_up()
-
-    async def _register_again(self) -> None:
-        for each in tuple(self.registered.values()):
-            async with self._negotiating.turn(each.id):
-                if self.registered.get(each.id) is not each:
-                    continue
-                self._take(each, await self._expect(each, version=each.version))
-                if each.suspended:
-                    await self._call(each.id, "suspend")
-
     # ── how ──
+
+    async def _register_again(self, registered: Expectation) -> None:
+        self._take(registered, await self._expect(registered, version=registered.version))
+        if registered.suspended:
+            await self._call(registered.id, "suspend")
 
     async def _expect(self, made: Expectation, version: int | None) -> Mapping[str, Any]:
         return await self._negotiating.ask(
@@ -270,11 +245,6 @@ class ExpectationHandler:
             expectation=change.expectation.removeprefix(prefix),
             in_force=None if force is None else force.removeprefix(prefix),
         )
-
-    async def _begin_hearing(self) -> None:
-        """What was said before anybody listened is asked for."""
-        if await self._hearing.begin():
-            await self._catch_up()
 
     async def _catch_up(self) -> None:
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request()))
