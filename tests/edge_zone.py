@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,6 +103,10 @@ class EdgeZone:
         return [stored async for stored in self.bus.read(stream, 1)]
 
 
+Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
+"""Makes a zone, with options of :func:`edge_zone`."""
+
+
 @asynccontextmanager
 async def edge_zone(
     folder: Path,
@@ -162,3 +166,13 @@ async def nothing_more(events: AsyncIterator[Event], *, within: float = 0.3) -> 
     assert not done, step.result()
     step.cancel()
     await asyncio.gather(step, return_exceptions=True)
+
+
+def run(work: Coroutine[Any, Any, None], within: float = 180) -> None:
+    """A test on a loop of its own; what hangs fails."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(within):
+            await work
+
+    asyncio.run(bounded())

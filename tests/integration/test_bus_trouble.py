@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +32,6 @@ from tests.nats_server import NatsServer, free_port, nats_server
 
 SETTINGS = Settings(name="test")
 NAMES = Names("main")
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 async def prepared(address: Address, *, patience: float = 60) -> NatsBus:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +18,7 @@ from situ.project.check import check_folder
 from situ.registry.snapshots import publish_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.test_interpretation import DOOR, TYPES, US
-from tests.nats_server import NatsServer, nats_server
+from tests.nats_server import NatsServer
 from tests.project_files import write
 
 PARCELS = """
@@ -394,12 +393,6 @@ def test_the_log_is_read_in_the_terms_of_now(tmp_path: Path) -> None:
             assert inches == {0: pytest.approx(2 / 0.0254), 2: pytest.approx(4 / 0.0254), 3: pytest.approx(50.0)}
 
     run(tmp_path, work, files=files)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 @pytest.mark.parametrize("count", [4000, pytest.param(100_000, marks=pytest.mark.soak)])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -23,22 +23,8 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
 from situ.event.message import Stored, split_lines
-from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
-from tests.nats_server import NatsServer, nats_server
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-def run(work: Coroutine[Any, Any, None], within: float = 120) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(within):
-            await work
-
-    asyncio.run(bounded())
+from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, run, take
+from tests.nats_server import NatsServer
 
 
 class Recorder:

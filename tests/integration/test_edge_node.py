@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,31 +18,8 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
 from situ.event.message import Message, split_lines
-from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
-from tests.nats_server import NatsServer, nats_server
-
-Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-@pytest.fixture(params=["memory", "nats"])
-def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
-    """Makes a zone on either bus."""
-    server = request.getfixturevalue("server") if request.param == "nats" else None
-    return lambda **options: edge_zone(tmp_path, server, **options)
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(180):
-            await work
-
-    asyncio.run(bounded())
+from tests.edge_zone import Zones, eventually, nothing_more, run, take
+from tests.nats_server import NatsServer
 
 
 async def publish_levels(node: Node, count: int) -> None:

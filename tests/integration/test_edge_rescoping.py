@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,7 @@ from situ.visibility.graph import Grant
 from situ.visibility.operations import JoinScope, LeaveScope, Operation, RevokeRights, SetFilter
 from situ.visibility.rights import Principal
 from tests.admitted import AdmittingServer, admitting_server
-from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
-from tests.nats_server import NatsServer, nats_server
-
-Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
+from tests.edge_zone import EdgeZone, Zones, edge_zone, eventually, nothing_more, run, take
 
 M = "membership"
 OPERATOR = Principal(name="ann", operator=True)
@@ -54,30 +51,8 @@ LINE, OFFICE = {M: "line"}, {M: "office"}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-@pytest.fixture(params=["memory", "nats"])
-def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
-    """Makes a zone on either bus."""
-    server = request.getfixturevalue("server") if request.param == "nats" else None
-
-    @asynccontextmanager
-    async def make() -> AsyncIterator[EdgeZone]:
-        async with edge_zone(tmp_path, server, more={"scopes.yaml": SCOPES}) as zone:
-            yield zone
-
-    return make
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(90):
-            await work
-
-    asyncio.run(bounded())
+def zones(zones: Zones) -> Zones:
+    return partial(zones, more={"scopes.yaml": SCOPES})
 
 
 async def put(zone: EdgeZone, operation: Operation) -> None:

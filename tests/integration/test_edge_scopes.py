@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -24,12 +20,9 @@ from situ.project.check import check_folder
 from situ.registry.snapshots import fetch_scopes, publish_deployment
 from situ.subscription.targets import group_of
 from situ.tags import NO_TAGS, TagSet
-from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
-from tests.nats_server import NatsServer, nats_server
+from tests.edge_zone import EdgeZone, Zones, eventually, nothing_more, run, take
 from tests.project_files import write
 from tests.zone import event
-
-Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
 
 SCOPES = """
 version: 1
@@ -59,30 +52,8 @@ SEEN = {"crew": [1, 5, 6], "desk": [5, 6], "badge": [6]}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-@pytest.fixture(params=["memory", "nats"])
-def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
-    """Makes a zone on either bus."""
-    server = request.getfixturevalue("server") if request.param == "nats" else None
-
-    @asynccontextmanager
-    async def make() -> AsyncIterator[EdgeZone]:
-        async with edge_zone(tmp_path, server, clients=CLIENTS, more={"scopes.yaml": SCOPES}) as zone:
-            yield zone
-
-    return make
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(180):
-            await work
-
-    asyncio.run(bounded())
+def zones(zones: Zones) -> Zones:
+    return partial(zones, clients=CLIENTS, more={"scopes.yaml": SCOPES})
 
 
 async def publish(zone: EdgeZone, *alarms: tuple[int, str], first: int = 1) -> tuple[Dead, ...]:

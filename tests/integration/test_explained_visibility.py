@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.row import Row
 from tests.admitted import admitting_server
-from tests.edge_zone import EdgeZone, edge_zone
+from tests.edge_zone import EdgeZone, edge_zone, run
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, SCOPES, apply, publish
 
 RIGHTS = (
@@ -47,14 +46,6 @@ async def plant(folder: Path) -> AsyncIterator[tuple[EdgeZone, list[Row]]]:
             for place, line in enumerate(stored_lines(message))
         ]
         yield zone, rows
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(180):
-            await work
-
-    asyncio.run(bounded())
 
 
 async def asked(zone: EdgeZone, client: str, *arguments: str, **more: Any) -> WhyVisible:

@@ -23,8 +23,8 @@ from situ.event.message import COUNT, DECIDED, MESSAGE, REPLY, Message
 from situ.registry.engines import adopted_versions
 from situ.subscription.targets import group_of
 from tests.admitted import AdmittingServer, admitting_server
-from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
-from tests.integration.test_edge_scopes import ALARMS, CLIENTS, CLOSED, OPENED, SCOPES, apply, publish, run
+from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, run, take
+from tests.integration.test_edge_scopes import ALARMS, CLIENTS, CLOSED, OPENED, SCOPES, apply, publish
 from tests.nats_server import nats_server
 
 EVERYBODY = """

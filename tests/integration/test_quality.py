@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from situ.edge.reaction import ReactionManager
 from situ.errors import SituError
 from situ.event.message import Message
 from situ.quality.feedback import Advice, StateChange
-from tests.edge_zone import EdgeZone, edge_zone, eventually, take
-from tests.nats_server import NatsServer, nats_server
+from tests.edge_zone import EdgeZone, Zones, edge_zone, eventually, run, take
+from tests.nats_server import NatsServer
 
 CLIENTS = """
   pump: {advertisements: {levels: {type: Level}}}
@@ -31,7 +31,6 @@ CLIENTS = """
   desk: {subscriptions: {levels: {types: [Level], durable: true}}}
 """
 NEED = {"rate": {"lb": 5, "ub": 10}}
-Zones = Callable[..., AbstractAsyncContextManager[EdgeZone]]
 
 
 def rate(cv: float, ub: float = 60, cost: str = "0.1 * x") -> dict[str, dict[str, Any]]:
@@ -39,24 +38,8 @@ def rate(cv: float, ub: float = 60, cost: str = "0.1 * x") -> dict[str, dict[str
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-@pytest.fixture(params=["memory", "nats"])
-def zones(request: pytest.FixtureRequest, tmp_path: Path) -> Zones:
-    """Makes a zone on either bus."""
-    server = request.getfixturevalue("server") if request.param == "nats" else None
-    return lambda **options: edge_zone(tmp_path, server, clients=CLIENTS, **options)
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(120):
-            await work
-
-    asyncio.run(bounded())
+def zones(zones: Zones) -> Zones:
+    return partial(zones, clients=CLIENTS)
 
 
 async def until(changes: AsyncIterator[StateChange], state: str, why: str = "") -> StateChange:

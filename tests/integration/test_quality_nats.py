@@ -8,17 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from situ.edge.connecting import connect
 from situ.edge.quality_answers import Answers
 from situ.quality.feedback import StateChange
 from tests.admitted import admitting_server, plain
-from tests.edge_zone import EdgeZone, edge_zone, eventually
+from tests.edge_zone import EdgeZone, edge_zone, eventually, run
 from tests.nats_server import nats_server
 
 CLIENTS = """
@@ -31,14 +30,6 @@ MUCH = {"rate": {"lb": 30, "ub": 45}}
 """So much that a window of a minute is enough to tell: with fewer than twenty events it grows."""
 SITU = "overlay: {child_grace: 2 s}\n"
 ROOT = Path(__file__).parents[2]
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(300):
-            await work
-
-    asyncio.run(bounded())
 
 
 @asynccontextmanager
@@ -115,7 +106,7 @@ def test_advised_measured_killed_replaced(tmp_path: Path) -> None:
             assert await said(spare) == "raise 30"
             await until(changes, "satisfied")
 
-    run(main())
+    run(main(), within=300)
 
 
 def test_the_last_publisher_killed_leaves_the_poorer_alternative_and_then_none(tmp_path: Path) -> None:
@@ -139,7 +130,7 @@ def test_the_last_publisher_killed_leaves_the_poorer_alternative_and_then_none(t
                 heard = await until(changes, "unsatisfied")
             assert (heard.why, heard.in_force) == ("no-publisher", None)
 
-    run(main())
+    run(main(), within=300)
 
 
 def test_a_publisher_that_does_less_than_it_says_is_found_out(tmp_path: Path) -> None:
@@ -169,7 +160,7 @@ def test_a_publisher_that_does_less_than_it_says_is_found_out(tmp_path: Path) ->
                 assert (heard.expectation, heard.why) == ("more", "violated")
             assert pump.returncode is None
 
-    run(main())
+    run(main(), within=300)
 
 
 def test_feedback_is_for_the_addressee_alone(tmp_path: Path) -> None:
@@ -203,4 +194,4 @@ def test_feedback_is_for_the_addressee_alone(tmp_path: Path) -> None:
                 stored = [each.subject async for each in zone.bus.read(zone.names.feed_stream, 1)]
                 assert {each.rpartition(".")[2] for each in stored} == {"alice"}
 
-    run(main())
+    run(main(), within=300)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from situ.pipeline.remembering import Remembering
 from situ.subscription.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.test_pipeline import drained, wait_for
-from tests.nats_server import NatsServer, nats_server
+from tests.nats_server import NatsServer
 from tests.zone import Zone, deployment_of, zone
 
 if TYPE_CHECKING:
@@ -59,12 +59,6 @@ functions:
 CLIENTS = "  t7: {}\n  t8: {}\n  desk: {context: us}\n"
 
 Work = Callable[[EdgeZone], Awaitable[None]]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 def run(folder: Path, work: Work, *, missing: str = "error", server: NatsServer | None = None) -> None:
