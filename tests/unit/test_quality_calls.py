@@ -11,7 +11,7 @@ import pytest
 from situ.deployment.relevance import Pools
 from situ.edge.quality_calls import Calls
 from situ.errors import SituError
-from situ.overlay.messages import (
+from situ.overlay.quality_messages import (
     AnswerAdvice,
     ChangeExpectation,
     ChangeProfile,

@@ -21,7 +21,7 @@ from situ.edge.quality_files import Body, ProfileDraft, read_profiles, write_fil
 from situ.edge.registering import Registering
 from situ.edge.session import Session
 from situ.errors import SituError
-from situ.overlay.messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
+from situ.overlay.quality_messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
 from situ.quality.feedback import Advice, Usage, Value
 
 _log = logging.getLogger("situ.client")

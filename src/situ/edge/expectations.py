@@ -17,7 +17,7 @@ from situ.edge.hearing import Hearer
 from situ.edge.quality_files import Body, ExpectationDraft, read_expectations, write_file
 from situ.edge.registering import Registering
 from situ.edge.session import Session
-from situ.overlay.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
+from situ.overlay.quality_messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
 from situ.quality.feedback import StateChange
 
 OnChange = Callable[[StateChange], Awaitable[object] | object]

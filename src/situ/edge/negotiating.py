@@ -9,7 +9,7 @@ from typing import Any
 
 from situ.edge.ending import end
 from situ.edge.session import Session
-from situ.overlay.messages import Negotiated, QualityAck
+from situ.overlay.quality_messages import Negotiated, QualityAck
 
 _log = logging.getLogger("situ.client")
 

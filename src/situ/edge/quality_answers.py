@@ -8,7 +8,7 @@ from typing import Any
 
 from situ.catalogue import NOT_NEGOTIATED
 from situ.errors import SituError, nearest
-from situ.overlay.messages import AskQuality
+from situ.overlay.quality_messages import AskQuality
 from situ.quality.expectation import Need
 from situ.quality.explain_state import explain_expectation, explain_publisher
 from situ.quality.explained_text import as_text, publisher_as_text

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from situ.catalogue import ABOUT_NOTHING, NOT_NEGOTIATED, NOT_UNDERSTOOD
 from situ.deployment.relevance import Pools
 from situ.errors import SituError, nearest
-from situ.overlay.messages import (
+from situ.overlay.quality_messages import (
     AnswerAdvice,
     AskQuality,
     ChangeExpectation,

@@ -25,7 +25,8 @@ from situ.edge.strategies import load_strategies
 from situ.errors import Problem, SituError
 from situ.event.message import Message
 from situ.overlay.effects import Negotiate, Presence
-from situ.overlay.messages import AskQuality, Expect, FromRouter, Nack, Provide, QualityAck
+from situ.overlay.messages import FromRouter, Nack
+from situ.overlay.quality_messages import AskQuality, Expect, Provide, QualityAck
 from situ.quality.effects import Keep, Reply, Shaped, Tell, Wake
 from situ.quality.expectation import Expectation
 from situ.quality.inputs import (

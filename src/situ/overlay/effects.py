@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from situ.event.message import EventKey
-from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Negotiated, Said, Terms
+from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Said, Terms
+from situ.overlay.quality_messages import Negotiated
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.visibility.operations import Operation
 

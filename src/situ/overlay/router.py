@@ -75,10 +75,6 @@ from situ.overlay.effects import (
 from situ.overlay.messages import (
     Ack,
     Advertise,
-    AnswerAdvice,
-    AskQuality,
-    ChangeExpectation,
-    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
@@ -86,19 +82,14 @@ from situ.overlay.messages import (
     DefineContext,
     Describe,
     Disconnect,
-    Expect,
     Explain,
     FullList,
     FullListRequest,
     Heartbeat,
     History,
     Loss,
-    MoveExpectation,
-    Negotiated,
     Offered,
-    Provide,
     Publish,
-    RevokeProfile,
     Subscribe,
     Terms,
     Unadvertise,
@@ -107,6 +98,17 @@ from situ.overlay.messages import (
     Wanted,
 )
 from situ.overlay.publishing import abandon, lose, publish, publish_plain, store_failed, stored
+from situ.overlay.quality_messages import (
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
+    Expect,
+    MoveExpectation,
+    Negotiated,
+    Provide,
+    RevokeProfile,
+)
 from situ.overlay.refusing import bad_name, refuse, unknown_declaration
 from situ.overlay.scoping import advertisement_of, change_scopes, rescoped, suspend
 from situ.overlay.state import Child, Defining, Effects, Pending, State, next_ticket
