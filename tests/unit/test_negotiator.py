@@ -28,6 +28,7 @@ from situ.quality.inputs import (
     Suspending,
     Unsubscribed,
     Updating,
+    Verdict,
 )
 from situ.quality.negotiator import new_state
 from situ.quality.panes import Pane
@@ -260,6 +261,17 @@ def test_refused_with_what_it_can_do() -> None:
     expect(host, "hall/N", subscription=HALL, rate=(15, 45))
     host.pass_time(1)
     assert host.advices()[1:] == [("raise", {"rate": 15}, "")]
+
+
+def test_refused_with_as_much_as_was_asked_for() -> None:
+    host = zone(READER)
+    host.on_advice = lambda host, advice: host.later(
+        Answered(client="reader", advice=advice.id, verdict="refused", values={"rate": 50})
+    )
+    expect(host, rate=(30, 45))
+    host.pass_time(60)
+    assert host.advices() == [("raise", {"rate": 30}, "")], "nobody is asked again what it has refused"
+    assert host.last("desk/M1").why == "declined"
 
 
 def test_accepted_and_not_done() -> None:
@@ -668,3 +680,17 @@ def test_a_property_that_becomes_a_matter_of_modes_while_it_is_advised() -> None
     host.call(Providing, client="reader", profile=replace(in_modes("reader", "slow", *modes), version=2))
     host.pass_time(3)
     assert host.advices()[1:] == [("withdraw", {}, ""), ("raise", {}, "fast")]
+
+
+@pytest.mark.parametrize("verdict", ["refused", "failed"])
+def test_advice_of_which_a_part_has_become_a_matter_of_modes(verdict: Verdict) -> None:
+    host = zone(provides("reader", rate=(2, 60, 2), confidence=(50, 90, 50)))
+    expect(host, rate=(5, 10), confidence=(75, 95))
+    (advice,) = host.of(Advice)
+    assert dict(advice.values) == {"rate": 5, "confidence": 75}
+    modes = Mode(name="slow", values={"rate": 1}), Mode(name="fast", values={"rate": 60}, cost=2)
+    moded = in_modes("reader", "slow", *modes)
+    mixed = replace(moded, capabilities={"confidence": can("confidence", 50, 90, 50)}, version=2)
+    host.call(Providing, client="reader", profile=mixed)
+    host.give(Answered(client="reader", advice=advice.id, verdict=verdict, values={"confidence": 60}))
+    assert host.state.profiles["reader/badge"].course.limits == {"confidence": 60}

@@ -147,7 +147,10 @@ class Course:
     def refuse(self, profile: Profile, able: Mapping[str, float]) -> None:
         """It cannot do what was advised, but ``able``: that is the best to be had from now on."""
         assert self.open is not None
-        self._limit(profile, self.open.target, able)
+        target = self.open.target
+        # Who can do as much as it was asked for and refuses all the same is not asked for that again.
+        can_all = not target.mode and _suffices(able, target, profile)
+        self._limit(profile, target, {} if can_all else able)
         self.open, self.failures = None, 0
 
     def fail(self, profile: Profile, able: Mapping[str, float], now: float) -> None:
@@ -189,7 +192,8 @@ class Course:
 
     def _limit(self, profile: Profile, target: Target, able: Mapping[str, float]) -> None:
         for id in target.values:
-            self.limits[id] = able.get(id, profile.capabilities[id].cv)
+            if id in profile.capabilities:  # it may have become a matter of modes since
+                self.limits[id] = able.get(id, profile.capabilities[id].cv)
         if target.mode:
             self.barred.add(target.mode)
 
@@ -223,6 +227,13 @@ def _without(advice: Open, properties: Collection[str], *, mode: bool) -> Open:
     """What is left of an advice, apart from some of it."""
     values = {id: value for id, value in advice.target.values.items() if id not in properties}
     return replace(advice, target=Target(values=MappingProxyType(values), mode="" if mode else advice.target.mode))
+
+
+def _suffices(able: Mapping[str, float], target: Target, profile: Profile) -> bool:
+    about = {id: each.about for id, each in profile.capabilities.items()}
+    return all(
+        id in able and about[id].at_least(able[id], wanted) for id, wanted in target.values.items() if id in about
+    )
 
 
 def _open_as_json(advice: Open) -> dict[str, Any]:
