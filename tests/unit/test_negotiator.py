@@ -694,3 +694,12 @@ def test_advice_of_which_a_part_has_become_a_matter_of_modes(verdict: Verdict) -
     host.call(Providing, client="reader", profile=mixed)
     host.give(Answered(client="reader", advice=advice.id, verdict=verdict, values={"confidence": 60}))
     assert host.state.profiles["reader/badge"].course.limits == {"confidence": 60}
+
+
+def test_clients_that_come_and_go_leave_nothing_behind() -> None:
+    host = zone(READER)
+    for name in ("desk", "hall"):
+        expect(host, f"{name}/M1", subscription=f"{name}/events", rate=(5, 10))
+        host.give(Gone(client=name))
+    assert host.state.gone == set()
+    assert "gone" not in host.kept

@@ -176,8 +176,9 @@ def came(state: State, work: Work, client: str) -> None:
 
 def left(state: State, work: Work, client: str) -> None:
     """A client is gone: with what it registered, and for the time being with what is declared for it."""
-    state.gone.add(client)
-    work.keep.add("gone")
+    if _is_declared(state, client):
+        state.gone.add(client)
+        work.keep.add("gone")
     for id, held in list(state.expectations.items()):
         if held.expectation.client == client and not held.declared:
             drop_expectation(state, work, id)
@@ -190,6 +191,15 @@ def left(state: State, work: Work, client: str) -> None:
             declared = state.quality.profiles.get(id, known.profile)
             state.profiles[id] = Known(profile=replace(declared, version=known.profile.version + 1), declared=True)
     _turn(state, work, client)
+
+
+def _is_declared(state: State, client: str) -> bool:
+    """Whether anything waits for a client; names that come and go for ever are not remembered."""
+    expectations = (each for each in state.expectations.values() if each.declared)
+    profiles = (each for each in state.profiles.values() if each.declared)
+    return any(each.expectation.client == client for each in expectations) or any(
+        each.profile.publisher == client for each in profiles
+    )
 
 
 def _turn(state: State, work: Work, client: str) -> None:

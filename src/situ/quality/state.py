@@ -101,7 +101,7 @@ class State:
     declarations: dict[str, str] = field(default_factory=dict)
     """Key of something the project declares → its text as it was taken over."""
     gone: set[str] = field(default_factory=set)
-    """Clients that were here."""
+    """Clients that were here, and for which the project declares something."""
     by_subscription: dict[str, dict[str, None]] = field(default_factory=dict)
     by_pool: dict[str, dict[str, None]] = field(default_factory=dict)
     """Pool → active expectations to which it is relevant."""
