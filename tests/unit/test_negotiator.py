@@ -703,3 +703,19 @@ def test_clients_that_come_and_go_leave_nothing_behind() -> None:
         host.give(Gone(client=name))
     assert host.state.gone == set()
     assert "gone" not in host.kept
+
+
+def test_a_clock_that_is_ahead_misleads_nobody() -> None:
+    """One event of the far future: neither is event time there, nor is the publisher silent until then."""
+    host = zone(provides("reader", rate=(2, 60, 60)), provides("spare", rate=(2, 60, 60)))
+    expect(host, rate=(40, 60))
+    watch(host, 60, 2, ("reader", "spare"))
+    mark = host.state.mark
+    assert mark is not None
+    ahead = 250_000_000_000_000_000
+    pane = Pane(publisher="spare", type="badge", start=ahead, events=1, last=ahead)
+    host.give(Measured(panes=(pane,), until=mark))
+    assert host.state.mark == mark
+    assert host.state.gathered.panes["spare/badge"].keys() == host.state.gathered.panes["reader/badge"].keys()
+    watch(host, 0, 11, ("reader", "spare"))
+    assert host.state.profiles["spare/badge"].estimate.corrected["rate"] < 1

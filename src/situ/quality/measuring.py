@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 from situ.quality.causes import Cause
 from situ.quality.estimator import ADDED, Move
 from situ.quality.gathered import LONGEST, WINDOW
@@ -14,11 +17,12 @@ from situ.quality.work import Work
 
 
 def measured(state: State, work: Work, given: Measured) -> None:
-    state.gathered.add(given.panes)
-    latest = (each.last for each in given.panes if each.last is not None)
+    panes = tuple(_not_ahead(given.panes, round(work.now * 1_000_000)))
+    state.gathered.add(panes)
+    latest = (each.last for each in panes if each.last is not None)
     state.mark = max(given.until, *latest, state.mark if state.mark is not None else given.until)
     heard: dict[str, list[Pane]] = {}
-    for pane in given.panes:
+    for pane in panes:
         heard.setdefault(pane.profile, []).append(pane)
     for id, known in state.profiles.items():
         if known.effective is not None:
@@ -31,6 +35,14 @@ def measured(state: State, work: Work, given: Measured) -> None:
                 state.set_alarm(("course", id), work.now)
     state.gathered.prune(given.until - LONGEST - WINDOW)
     _loosen(state, work)
+
+
+def _not_ahead(panes: Iterable[Pane], now: int) -> Iterator[Pane]:
+    """Panes as somebody saw them whose clock is right: no event is later than now, whatever its publisher says, and
+    what is further ahead than any window is long would not be looked at before it is forgotten."""
+    for pane in panes:
+        if pane.start <= now + LONGEST:
+            yield pane if pane.last is None or pane.last <= now else replace(pane, last=now)
 
 
 def _correct(state: State, work: Work, known: Known, moves: tuple[Move, ...]) -> None:
