@@ -223,6 +223,20 @@ def test_calls_follow_the_life_of_an_expectation(zones: Zones) -> None:
     run(main())
 
 
+def test_what_was_changed_in_another_unit_can_be_registered_again(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("pump") as pump:
+            made = await pump.capabilities.register("Level", rate(2))
+            await pump.capabilities.update(made, capabilities={"rate": {"cv": 0.5, "unit": "Hz"}})
+            assert (made.value("rate"), made.version) == (30, 2)
+            assert made.capabilities["rate"] == {"lb": 1, "ub": 60, "cv": 30, "cost": "0.1 * x"}
+            await pump.capabilities.revoke(made)
+            drafted = await pump.capabilities.register("Level", made.capabilities)
+            assert drafted.value("rate") == 30
+
+    run(main())
+
+
 def test_unsubscribing_and_leaving_end_what_was_expected(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump:

@@ -144,6 +144,46 @@ def test_of_a_profile_only_what_is_named_changes(calls: Calls) -> None:
     assert (rate.lb, rate.ub, rate.cv, rate.cost.at(10), read.mode) == (2, 60, 12, 1.0, None)
 
 
+def test_a_change_in_another_unit_leaves_what_stays_in_its_own(calls: Calls) -> None:
+    points = {"points": [[0, 0], [60, 6]]}
+    provided(calls, {"capabilities": {"rate": {"lb": 2, "ub": 60, "cv": 2, "cost": points}}})
+    body = {"capabilities": {"rate": {"cv": 0.5, "unit": "Hz"}}}
+    read = calls.read(2, "reader", ChangeProfile(req=1, type="Warm", body=body))
+    assert isinstance(read, Revising)
+    rate = read.capabilities["rate"]
+    assert (rate.lb, rate.ub, rate.cv, rate.cost.at(30)) == (2, 60, 30, 3.0)
+    body = {"capabilities": {"rate": {"unit": "Hz", "cost": {"points": [[0, 0], ["60/min", 3]]}}}}
+    read = calls.read(2, "reader", ChangeProfile(req=1, type="Warm", body=body))
+    assert isinstance(read, Revising)
+    rate = read.capabilities["rate"]
+    assert (rate.lb, rate.ub, rate.cv, rate.cost.at(30)) == (2, 60, 2, 1.5)
+
+
+def test_an_imprecision_can_be_named_in_both_ways(calls: Calls) -> None:
+    provided(calls, {"capabilities": {"imprecision of value": {"lb": 1, "ub": 5, "cv": 5}}})
+    for name, more in (("imprecision of value", {}), ("imprecision", {"of": "value"})):
+        body = {"capabilities": {name: {"cv": 3, **more}}}
+        read = calls.read(2, "reader", ChangeProfile(req=1, type="Warm", body=body))
+        assert isinstance(read, Revising)
+        assert {id: (each.lb, each.cv) for id, each in read.capabilities.items()} == {"imprecision of value": (1, 3)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"capabilities": ["rate"]},
+        {"capabilities": {"rate": 12}},
+        {"capabilities": {"rate": {"cost": {"points": [1, [2]]}}}},
+        {"capabilities": {"rate": {"cv": 12, "now": 1}}},
+        {"modes": []},
+        {"mode": {}},
+    ],
+)
+def test_a_change_that_is_none_is_refused(calls: Calls, body: dict[str, Any]) -> None:
+    provided(calls)
+    assert codes(calls, "reader", ChangeProfile(req=1, type="Warm", body=body))
+
+
 def test_a_change_is_checked_with_what_stays(calls: Calls) -> None:
     provided(calls)
     beyond = ChangeProfile(req=1, type="Warm", body={"capabilities": {"rate": {"cv": 90}}})
@@ -178,7 +218,11 @@ def test_answers_have_values_of_the_profile(calls: Calls) -> None:
     assert read == Answered(
         client="reader", advice="reader/Warm#1", verdict="refused", values={"rate": 30.0, "trust": 2.0}, ticket=4
     )
-    for wrong in ({"trust": "huge"}, {"rate": "much"}):
-        message = AnswerAdvice(req=1, advice="reader/Warm#1", verdict="refused", values=dict(wrong))
-        assert codes(calls, "reader", message) == ["R101"]
+    for value, code in (({"trust": "huge"}, "Q102"), ({"rate": "much"}, "P121"), ({"rate": -1}, "Q102")):
+        message = AnswerAdvice(req=1, advice="reader/Warm#1", verdict="refused", values=dict(value))
+        assert codes(calls, "reader", message) == [code]
+    hourly = AnswerAdvice(req=1, advice="reader/Warm#1", verdict="refused", values={"rate": "600/h"})
+    told = calls.read(4, "reader", hourly)
+    assert isinstance(told, Answered)
+    assert told.values == {"rate": 10.0}
     assert codes(calls, "reader", AnswerAdvice(req=1, advice="reader/Warm#1", verdict="perhaps")) == ["R101"]

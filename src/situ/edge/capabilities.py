@@ -133,12 +133,12 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
                 version = known.version + 1
             message = ChangeProfile(req=self._negotiating.request(), type=type, body=body, version=version)
             answer = await self._negotiating.ask(message)
+            after = _as_answered(answer)
             if known is None:  # the project declares it: nothing to register again
-                return _as_answered(answer)
-            known.version = _version(answer, known)
-            known.mode = known.mode if mode is None else mode
-            for name, each in (capabilities or {}).items():
-                known.capabilities[name] = {**known.capabilities.get(name, {}), **each}
+                return after
+            # As the router has put it together: what was said may be in other units than what it goes beside.
+            known.capabilities, known.modes, known.mode = after.capabilities, after.modes, after.mode
+            known.version = after.version
         return known
 
     async def revoke(self, profile: Profile | str) -> None:

@@ -40,10 +40,9 @@ from situ.quality.inputs import (
     Updating,
     Verdict,
 )
-from situ.quality.json_form import profile_as_json
 from situ.quality.profile import Profile
 from situ.quality.state import State
-from situ.quality.told import told_changes, told_expectation, told_profile
+from situ.quality.told import told_changes, told_expectation, told_profile, told_revision, told_values
 from situ.subscription.model import NAME
 
 _MOVES: Mapping[str, type[Suspending] | type[Resuming] | type[Revoking]] = {
@@ -139,24 +138,15 @@ class Calls:
         known = self.state.profiles.get(id)
         if known is None:
             raise SituError(NOT_NEGOTIATED(what="profile", name=id, nearest=()))
-        written = profile_as_json(known.profile)
-        whole: dict[str, Any] = {key: written[key] for key in ("capabilities", "modes", "mode") if key in written}
-        if "mode" in message.body:
-            whole["mode"] = message.body["mode"]
-        said = message.body.get("capabilities", {})
-        capabilities = dict(whole.get("capabilities", {}))
-        for name, each in said.items():
-            there = capabilities.get(name, {})
-            capabilities[name] = {**there, **each} if isinstance(each, Mapping) else each
-        if capabilities:
-            whole["capabilities"] = capabilities
-        read = self._profile(client, message.type, whole)
+        before = known.profile
+        after = told_revision(message.body, self._around(client), known=before)
+        changed = {id: each for id, each in after.capabilities.items() if before.capabilities.get(id) != each}
         return Revising(
             ticket=ticket,
             client=client,
             id=id,
-            capabilities={name: each for name, each in read.capabilities.items() if name in said},
-            mode=read.mode if "mode" in message.body else None,
+            capabilities=changed,
+            mode=after.mode if "mode" in message.body else None,
             version=message.version,
         )
 
@@ -164,20 +154,10 @@ class Calls:
         if message.verdict not in get_args(Verdict):
             raise SituError(NOT_UNDERSTOOD(kind="AnswerAdvice", reason=f"there is no `{message.verdict:.20}`"))
         known = self.state.profiles.get(message.advice.rpartition("#")[0])
-        capabilities = {} if known is None else known.profile.capabilities
         values: dict[str, float] = {}
-        for name, value in message.values.items():
-            if name not in capabilities:
-                continue
-            about = capabilities[name].about
-            if about.levels:
-                if value not in about.levels:
-                    raise SituError(NOT_UNDERSTOOD(kind="AnswerAdvice", reason=f"`{value}` is no level of `{name}`"))
-                values[name] = float(about.levels.index(str(value)))
-            elif isinstance(value, str):
-                raise SituError(NOT_UNDERSTOOD(kind="AnswerAdvice", reason=f"`{value:.20}` is no number"))
-            else:
-                values[name] = float(value)
+        if known is not None:
+            said = {name: each for name, each in message.values.items() if name in known.profile.capabilities}
+            values = told_values(said, self._around(client), type=known.profile.type)
         return Answered(
             client=client,
             advice=message.advice,

@@ -7,34 +7,24 @@ the caller.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from situ.catalogue import ABOUT_NOTHING
-from situ.documents import Fields, Limits, Reader, parse_json
+from situ.documents import Fields, Limits, Node, Reader, Sequence, parse_json, to_data
 from situ.documents import Mapping as MappingNode
 from situ.errors import Problems, SituError, nearest
 from situ.quality.around import Around
 from situ.quality.expectation import Expectation
-from situ.quality.profile import Capability, Profile
+from situ.quality.json_form import profile_as_json
+from situ.quality.profile import Profile
+from situ.quality.property import Property
 from situ.quality.read_expectation import OPTION_KEYS, read_parts
 from situ.quality.read_need import Named
-from situ.quality.read_profile import read_capabilities, read_profile
+from situ.quality.read_profile import CAPABILITY_KEYS, read_profile
 from situ.quality.read_value import Values
 
 _LIMITS = Limits(size=1024 * 1024, nodes=20_000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
-    """What has become different of a profile; what is left out stays."""
-
-    capabilities: Mapping[str, Capability] = field(default_factory=lambda: MappingProxyType({}))
-    values: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Property → the value that is operated at now, where that is all that is said."""
-    mode: str | None = None
 
 
 def told_expectation(value: Any, around: Around, *, id: str, subscription: str) -> Expectation:
@@ -67,20 +57,49 @@ def told_profile(value: Any, around: Around, *, publisher: str, type: str) -> Pr
     return found
 
 
-def told_revision(value: Any, around: Around, *, type: str) -> Revision:
-    """What an update of a profile says. A capability of which only ``cv`` is told keeps its range and its cost."""
+def told_revision(value: Any, around: Around, *, known: Profile) -> Profile:
+    """A profile with what an update says of it; of a capability, too, what is not told stays as it is."""
     problems = Problems()
     fields = _fields(value, "profile", ("capabilities", "mode"), problems)
-    read = Reader(problems)
-    node = fields.node("capabilities")
-    entries = node.entries if isinstance(node, MappingNode) else ()
-    moved = {key.text for key, body in entries if isinstance(body, MappingNode) and _only_current(body)}
-    values = _current_values(Named(read, around, (type,)), fields, moved)
-    whole = _without(fields, moved)
-    capabilities = read_capabilities(read, around, whole, type)
-    mode = fields.text("mode")
+    told = _told_capabilities(Named(Reader(problems), around, (known.type,)), fields)
     problems.raise_errors()
-    return Revision(capabilities=MappingProxyType(capabilities), values=MappingProxyType(values), mode=mode)
+    written = profile_as_json(known)
+    there = written.get("capabilities", {})
+    whole: dict[str, Any] = {key: written[key] for key in ("modes", "mode") if key in written}
+    whole["capabilities"] = there | {id: {**there.get(id, {}), **each} for id, each in told.items()}
+    if "mode" in fields:
+        whole["mode"] = value["mode"]
+    return told_profile(whole, around, publisher=known.publisher, type=known.type)
+
+
+def _told_capabilities(named: Named, fields: Fields) -> dict[str, dict[str, Any]]:
+    """What is told of capabilities, by the ids of properties and in their units: it goes beside what is not told."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, node in fields.entries("capabilities"):
+        body = named.read.fields(node, optional=CAPABILITY_KEYS)
+        about = None if body is None else named.property(key, body)
+        if body is None or about is None:
+            continue
+        values = Values(named.read, named.around.types.units).in_unit(body)
+        mine = found[about.id] = {"unit": about.unit} if about.of and about.unit else {}
+        for name in ("lb", "ub", "cv"):
+            written = body.node(name)
+            at = None if written is None else values.value(about, written)
+            if at is not None:
+                mine[name] = about.written(at)
+        if (cost := body.node("cost")) is not None:
+            mine["cost"] = _in_own_unit(values, about, cost)
+    return found
+
+
+def _in_own_unit(values: Values, about: Property, cost: Node) -> Any:
+    """A cost whose points are at values of the property's unit; whether it is one at all is seen with the range."""
+    told = to_data(cost)
+    points = cost.get("points") if isinstance(cost, MappingNode) and not about.levels else None
+    if not isinstance(points, Sequence) or not all(isinstance(each, Sequence) and each.items for each in points.items):
+        return told
+    places = [values.value(about, each.items[0]) for each in points.items if isinstance(each, Sequence)]
+    return {**told, "points": [[place, *each[1:]] for place, each in zip(places, told["points"], strict=True)]}
 
 
 def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
@@ -97,36 +116,6 @@ def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
             found[about.id] = at
     problems.raise_errors()
     return found
-
-
-def _current_values(named: Named, fields: Fields, moved: set[str]) -> dict[str, float]:
-    found = {}
-    for key, node in fields.entries("capabilities") if "capabilities" in fields else ():
-        body = named.read.fields(node, optional=("cv", "unit", "of")) if key.text in moved else None
-        about = None if body is None else named.property(key, body)
-        written = None if body is None else body.node("cv")
-        if about is not None and body is not None and written is not None:
-            value = Values(named.read, named.around.types.units).in_unit(body).value(about, written)
-            if value is not None:
-                found[about.id] = value
-    return found
-
-
-def _only_current(body: MappingNode) -> bool:
-    keys = {key.text for key, _ in body.entries}
-    return "cv" in keys and keys <= {"cv", "unit", "of"}
-
-
-def _without(fields: Fields, keys: set[str]) -> Fields:
-    """The fields without these capabilities."""
-    mapping = fields.mapping
-    node = mapping.get("capabilities")
-    if not isinstance(node, MappingNode):
-        return fields
-    left = tuple(entry for entry in node.entries if entry[0].text not in keys)
-    kept = MappingNode(left, node.under, node.source, node.start, node.end)
-    entries = tuple((key, kept if below is node else below) for key, below in mapping.entries)
-    return Fields(fields.read, MappingNode(entries, mapping.under, mapping.source, mapping.start, mapping.end))
 
 
 def _fields(value: Any, what: str, keys: tuple[str, ...], problems: Problems) -> Fields:
