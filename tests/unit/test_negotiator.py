@@ -692,8 +692,12 @@ def test_advice_of_which_a_part_has_become_a_matter_of_modes(verdict: Verdict) -
     moded = in_modes("reader", "slow", *modes)
     mixed = replace(moded, capabilities={"confidence": can("confidence", 50, 90, 50)}, version=2)
     host.call(Providing, client="reader", profile=mixed)
+    known = host.state.profiles["reader/badge"]
+    (waits,) = known.course.to_be_heard(known.profile)
+    assert (waits.id, dict(waits.values), waits.deadline) == (advice.id, {"confidence": 75}, advice.deadline)
     host.give(Answered(client="reader", advice=advice.id, verdict=verdict, values={"confidence": 60}))
-    assert host.state.profiles["reader/badge"].course.limits == {"confidence": 60}
+    assert known.course.limits == {"confidence": 60}
+    assert not list(known.course.to_be_heard(known.profile))
 
 
 def test_clients_that_come_and_go_leave_nothing_behind() -> None:
