@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from situ.edge.node import Node
 from situ.edge.reaction import ReactionManager
 from situ.errors import SituError
 from situ.event.message import Message
+from situ.overlay.effects import Presence
 from situ.quality.feedback import Advice, StateChange
 from tests.edge_zone import EdgeZone, Zones, edge_zone, eventually, run, take
 from tests.nats_server import NatsServer
@@ -233,6 +235,43 @@ def test_what_was_changed_in_another_unit_can_be_registered_again(zones: Zones) 
             await pump.capabilities.revoke(made)
             drafted = await pump.capabilities.register("Level", made.capabilities)
             assert drafted.value("rate") == 30
+
+    run(main())
+
+
+def test_who_gave_up_waiting_for_an_answer_can_go_on(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
+            profile = await pump.capabilities.register("Level", rate(2))
+            made = await desk.expectations.register("levels", NEED, id="M1")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await desk.expectations.update(made, utility=2)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await pump.capabilities.update(profile, capabilities={"rate": {"cv": 3}})
+            await eventually(lambda: _known(zone).expectations["desk/M1"].expectation.utility == 2)
+            await eventually(lambda: _known(zone).profiles["pump/Level"].profile.version == 2)
+            await desk.expectations.update(made, utility=3)
+            await pump.capabilities.update(profile, capabilities={"rate": {"cv": 4}})
+            held, known = _known(zone).expectations["desk/M1"].expectation, _known(zone).profiles["pump/Level"].profile
+            assert (held.utility, held.version) == (3, made.version)
+            assert (known.capabilities["rate"].cv, known.version) == (4, profile.version)
+
+    run(main())
+
+
+def test_one_thing_that_is_refused_keeps_nothing_else_from_coming_back(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("desk") as desk:
+            first = await desk.expectations.register("levels", NEED, id="M1")
+            await desk.expectations.register("levels", NEED, id="M2")
+            first.need = {"warmth": {"lb": 1}}
+            assert zone.router is not None
+            zone.router.quality.presence(Presence(client="desk", here=False))
+            await eventually(lambda: not _known(zone).expectations)
+            desk.expectations.back()
+            await eventually(lambda: _known(zone).expectations.keys() == {"desk/M2"})
 
     run(main())
 

@@ -132,7 +132,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
             if version is None and known is not None:
                 version = known.version + 1
             message = ChangeProfile(req=self._negotiating.request(), type=type, body=body, version=version)
-            answer = await self._negotiating.ask(message)
+            answer = await self._change(known, message)
             after = _as_answered(answer)
             if known is None:  # the project declares it: nothing to register again
                 return after

@@ -119,7 +119,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
             message = ChangeExpectation(
                 req=self._negotiating.request(), expectation=name, body=changes, version=version
             )
-            answer = await self._negotiating.ask(message)
+            answer = await self._change(known, message)
             if known is None:  # the project declares it: nothing to register again
                 return self._as_answered(answer)
             known.need = known.need if need is None else need

@@ -7,17 +7,31 @@ and :mod:`situ.edge.capabilities`.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from situ.bus.interface import Bus
+from situ.catalogue import ZONE_UNREACHABLE
 from situ.edge.hearing import Hearer, Hearing
 from situ.edge.negotiating import Negotiating
 from situ.edge.session import Session
+from situ.errors import SituError
+from situ.overlay.quality_messages import ChangeExpectation, ChangeProfile
 from situ.quality.feedback import Feedback
 
-R = TypeVar("R")
+_log = logging.getLogger("situ.client")
+
+
+class Registered(Protocol):
+    """Something of which the router has this version, or one before."""
+
+    version: int
+
+
+R = TypeVar("R", bound=Registered)
 F = TypeVar("F", bound=Feedback)
 
 
@@ -44,14 +58,30 @@ class Registering(ABC, Generic[R, F]):
     async def _come_back(self) -> None:
         for name, each in tuple(self.registered.items()):
             async with self._negotiating.turn(name):
-                if self.registered.get(name) is each:
+                if self.registered.get(name) is not each:
+                    continue
+                try:
                     await self._register_again(each)
+                except SituError as error:
+                    _log.error("%s: `%s` could not be registered again: %s", self.client, name, error)
         if self._hearing.begun:
             await self._catch_up()
 
     @abstractmethod
     async def _register_again(self, registered: R) -> None:
         """As it was, with its version."""
+
+    # ── changing ──
+
+    async def _change(self, known: R | None, message: ChangeExpectation | ChangeProfile) -> Mapping[str, Any]:
+        """Whether a change was made that nobody answered is not known. Its version, and the next, are not used again:
+        so another change is not taken for it, and what is registered again counts."""
+        try:
+            return await self._negotiating.ask(message)
+        except (SituError, CancelledError) as error:
+            if known is not None and message.version is not None and not _was_answered(error):
+                known.version = max(known.version, message.version + 1)
+            raise
 
     # ── hearing ──
 
@@ -68,3 +98,7 @@ class Registering(ABC, Generic[R, F]):
     @abstractmethod
     async def _catch_up(self) -> None:
         """Hear what was said while nobody listened."""
+
+
+def _was_answered(error: SituError | CancelledError) -> bool:
+    return isinstance(error, SituError) and not error.code.startswith("B") and error.code != ZONE_UNREACHABLE.code
