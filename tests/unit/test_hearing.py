@@ -9,9 +9,11 @@ from functools import wraps
 from typing import Any
 
 from situ.bus.memory import MemoryBus
+from situ.edge.capabilities import CapabilityHandler
 from situ.edge.hearing import Hearing
+from situ.edge.session import Session
 from situ.event.message import Message
-from situ.quality.feedback import StateChange
+from situ.quality.feedback import Advice, StateChange
 from situ.settings import Settings
 
 
@@ -97,3 +99,27 @@ async def test_what_cannot_be_read_is_passed_over() -> None:
     assert (await first).number == 1
     await stream.aclose()
     await hearing.close()
+
+
+@hearing_test
+async def test_advice_of_long_ago_is_forgotten() -> None:
+    bus = await prepared()
+
+    async def advertise(type: str) -> None:
+        """Nothing is published here."""
+
+    handler = CapabilityHandler(bus, Session(bus, "pump", 1, 1), advertise)
+    followed: asyncio.Queue[str] = asyncio.Queue()
+
+    async def follow(advice: Advice) -> None:
+        followed.put_nowait(advice.id)
+
+    handler.on_advice(follow)
+    subject = bus.names.feedback("pub", "pump")
+    await asyncio.sleep(0.01)
+    for number in range(1, 1502):
+        advice = Advice(id=f"pump/Level#{number}", kind="relax", profile="pump/Level", number=number)
+        await (await bus.store(Message(subject=subject, body=json.dumps(advice.as_json()).encode())))
+    assert [await followed.get() for _ in range(1501)][-1] == "pump/Level#1501"
+    assert len(handler._asked) == 1000
+    await handler.close()

@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from situ.bus.interface import Bus
 from situ.catalogue import NOT_NEGOTIATED
@@ -25,7 +25,9 @@ from situ.overlay.quality_messages import AnswerAdvice, AskQuality, ChangeProfil
 from situ.quality.feedback import Advice, Usage, Value
 
 _log = logging.getLogger("situ.client")
-_MOST_ANSWERS = 1000
+_MOST_REMEMBERED = 1000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
         super().__init__(bus, session, "pub")
         self._advertise = advertise
         self._answers: dict[str, tuple[str, Mapping[str, Value]]] = {}
-        self._asked: set[str] = set()
+        self._asked: dict[str, None] = {}
+        """Advice that somebody was asked about, the latest last."""
 
     # ── calls ──
 
@@ -219,7 +222,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
                 return
         elif advice.kind == "raise" and advice.id in self._asked:
             return  # it is being answered
-        self._asked.add(advice.id)
+        _put_last(self._asked, advice.id, None)
         try:
             if inspect.iscoroutinefunction(callback):
                 answer = await callback(advice)
@@ -238,11 +241,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
             await self.answer(advice, "accepted")
 
     def _remember(self, advice: str, verdict: str, values: Mapping[str, Value]) -> None:
-        self._answers[advice] = verdict, values
-        if len(self._answers) > _MOST_ANSWERS:
-            oldest = next(iter(self._answers))
-            del self._answers[oldest]
-            self._asked.discard(oldest)
+        _put_last(self._answers, advice, (verdict, values))
 
     async def _send(self, advice: str) -> None:
         verdict, values = self._answers[advice]
@@ -253,6 +252,14 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), publisher=True))
         for each in answer.get("advice", ()):
             self._hearing.tell(Advice.from_json(each))
+
+
+def _put_last(kept: dict[str, T], id: str, value: T) -> None:
+    """Advice is short-lived: of what was long ago nobody asks any more."""
+    kept.pop(id, None)
+    kept[id] = value
+    if len(kept) > _MOST_REMEMBERED:
+        del kept[next(iter(kept))]
 
 
 def _as_answered(answer: Mapping[str, Any]) -> Profile:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 from situ.edge.ending import end
 from situ.edge.session import Session
@@ -20,7 +21,8 @@ class Negotiating:
     def __init__(self, session: Session) -> None:
         self.client = session.client
         self._session = session
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Whoever waits for its turn, or has it, holds on to it."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, message: Negotiated) -> Mapping[str, Any]:
@@ -38,7 +40,10 @@ class Negotiating:
 
     def turn(self, name: str) -> asyncio.Lock:
         """Calls about one thing are made one after the other."""
-        return self._turns.setdefault(name, asyncio.Lock())
+        lock = self._turns.get(name)
+        if lock is None:
+            lock = self._turns[name] = asyncio.Lock()
+        return lock
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it besides; if it fails, that is logged."""
