@@ -11,7 +11,7 @@ from situ.quality.expectation import Aggregate, Need
 from situ.quality.profile import Capability, Profile
 from situ.quality.property import BUILT_IN
 from situ.quality.shape import Each, Limit, Shape, Suppress, Thin
-from situ.quality.shaping_plan import FORGET, Surroundings, shape_in_force, shape_of_none
+from situ.quality.shaping_plan import FORGET, MINUTE, Surroundings, shape_in_force, shape_of_none
 from tests.negotiating import can, expects, need, provides
 
 FAST = provides("fast", rate=(1, 60, 30), confidence=(50, 90, 80))
@@ -41,7 +41,8 @@ def test_thinned_only_where_somebody_does_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "events", "minutes"), [(10, 10, 1), (0.5, 1, 2), (7.5, 15, 2), (1 / 3, 333, 1_000), (0.0001, 0, 1)]
+    ("goal", "events", "minutes"),
+    [(10, 10, 1), (0.5, 1, 2), (7.5, 15, 2), (1 / 3, 333, 1_000), (1 / 1440, 1, 1440), (1e-9, 0, 1), (0, 0, 1)],
 )
 def test_limits_are_whole_and_never_more_than_the_goal(goal: float, events: int, minutes: int) -> None:
     (limit,) = thin_of(shape_in_force(expects("e", rate=(0, goal)), around(FAST), None)).limits
@@ -73,6 +74,31 @@ def test_changed_limit_holds_from_an_instant_on() -> None:
     assert thin_of(late).limits == (Limit(events=15, since=1_000), Limit(events=10, since=1_000 + FORGET))
     other = expects("e", needs={"rate": need("rate", 0, 5, keep="last")})
     assert thin_of(shape_in_force(other, around(FAST, mark=2_000), late)).limits == (Limit(events=5),)
+
+
+def test_limits_of_long_ago_are_forgotten_however_often_they_change() -> None:
+    shape = None
+    for number in range(3 * 360):
+        wanted = expects("e", rate=(0, 10 + number % 2))
+        shape = shape_in_force(wanted, around(FAST, mark=(number + 1) * 10_000_000), shape)
+    limits = thin_of(shape).limits
+    assert len(limits) == 361
+    assert limits[0].since is not None
+    assert limits[0].since + FORGET <= limits[-1].since, "the first of them is the one that held then"
+
+
+@pytest.mark.parametrize("floor", [5e-324, 1e-300, 1e300])
+def test_numbers_without_measure_do_no_harm(floor: float) -> None:
+    total = Aggregate(function="sum", attribute="level", window=3_600_000_000, every=MINUTE)
+    needs = {"rate": need("rate", floor), LEVEL.id: Need(about=LEVEL, lb=0, ub=30)}
+    capabilities = {"rate": can("rate", 0, 1e300, 1e300), LEVEL.id: Capability(about=LEVEL, lb=0, ub=1, cv=1e300)}
+    boaster = Profile(publisher="boaster", type="badge", capabilities=capabilities)
+    assert shape_in_force(expects("e", needs=needs, aggregate=total), around(boaster), None) == Shape(aggregate=total)
+    needs["rate"] = need("rate", floor, 1e300)
+    assert shape_in_force(expects("e", needs=needs), around(FAST, boaster), None) is None
+    shape = shape_in_force(expects("e", needs=needs), around(FAST), None)
+    assert shape is not None
+    assert [each.max_silence or 0 for each in shape.suppress] == [0]
 
 
 def test_single_events() -> None:

@@ -22,7 +22,11 @@ MINUTE = 60_000_000
 FORGET = 3_600_000_000
 """µs of event time after which nobody asks by which limit an earlier window was thinned."""
 _FINEST = 1_000
-"""Minutes that a limit is counted in at most."""
+"""Minutes that a limit of several events is counted in at most."""
+_LONGEST = 10 * 366 * 24 * 60
+"""Minutes that anything is counted in at most: what is wanted less than once in ten years is not wanted."""
+_FASTEST = MINUTE
+"""Events in a minute that are as many as there are instants: who wants as many is never thinned."""
 _GUARDED = ("confidence", "freshness")
 """Properties of single events."""
 
@@ -77,7 +81,7 @@ def _each(expectation: Expectation) -> tuple[Each, ...]:
 
 def _thin(expectation: Expectation, around: Surroundings, before: Thin | None) -> Thin | None:
     need = expectation.needs.get("rate")
-    if need is None or not math.isfinite(need.goal) or not _exceeds(need, around.profiles):
+    if need is None or need.goal >= _FASTEST or not _exceeds(need, around.profiles):
         return None
     limit = limit_of(need, around)
     thin = Thin(limits=(limit,), per=need.per, across=need.across, keep=need.keep)
@@ -88,10 +92,16 @@ def _thin(expectation: Expectation, around: Surroundings, before: Thin | None) -
         return before
     if around.mark is None:
         return thin
-    kept = (last,) if last.since is not None and last.since <= around.mark - FORGET else before.limits
+    kept = _remembered(before.limits, around.mark)
     # Several changes at one instant are one.
     kept = tuple(each for each in kept if each.since is None or each.since < around.mark)
     return replace(thin, limits=(*kept, replace(limit, since=around.mark)))
+
+
+def _remembered(limits: tuple[Limit, ...], mark: int) -> tuple[Limit, ...]:
+    """Without those that were followed by another so long ago that nobody asks for them."""
+    old = [place for place, each in enumerate(limits) if each.since is not None and each.since <= mark - FORGET]
+    return limits[old[-1] :] if old else limits
 
 
 def _exceeds(need: Need, profiles: Sequence[Profile]) -> bool:
@@ -103,11 +113,13 @@ def _exceeds(need: Need, profiles: Sequence[Profile]) -> bool:
 def limit_of(need: Need, around: Surroundings) -> Limit:
     """The goal as whole events in whole minutes, never more than it."""
     goal = Fraction(need.goal)
-    found = goal.limit_denominator(_FINEST)
-    if found > goal:
-        found = Fraction(math.floor(goal * _FINEST), _FINEST)
-    if not found:
+    if goal * _LONGEST < 1:
         return Limit(events=0, form="quota")
+    found = goal.limit_denominator(_FINEST)
+    if goal * _FINEST < 1:
+        found = Fraction(1, math.ceil(1 / goal))
+    elif found > goal:
+        found = Fraction(math.floor(goal * _FINEST), _FINEST)
     slot = MINUTE * found.denominator / found.numerator
     form = "slot" if need.floor <= 0 or _is_even(around, slot) else "quota"
     return Limit(events=found.numerator, minutes=found.denominator, form=form)  # type: ignore[arg-type]
@@ -161,10 +173,10 @@ def _parts(expectation: Expectation, profile: Profile) -> int:
         return 1
     rate = capability_of(profile, "rate")
     # One more than fit, as a window may begin anywhere.
-    return 1 if rate is None else math.ceil(rate.cv * aggregate.window / MINUTE) + 1
+    return 1 if rate is None else math.ceil(min(rate.cv, _FASTEST) * aggregate.window / MINUTE) + 1
 
 
 def _silence(expectation: Expectation) -> int | None:
     """What is unchanged is told as often as the rate needs at least."""
     need = expectation.needs.get("rate")
-    return round(MINUTE / need.floor) if need is not None and need.floor > 0 else None
+    return round(MINUTE / need.floor) if need is not None and need.floor * _LONGEST >= 1 else None
