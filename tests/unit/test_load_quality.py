@@ -275,6 +275,7 @@ class TestProblems:
             ("P104", "expectations: [§{subscription: monitor/temperature}]"),
             ("INT106", expectation("any_of: [{id: E}, {id: §E}]")),
             ("Q117", expectation("id: E, aggregate: {fn: avg, of: §node, window: 1 s}")),
+            ("P105", expectation("id: E, aggregate: {fn: avg, of: temperature, window: 1 h, every: §999 ms}")),
             ("Q118", expectation("id: E, sources: any, §else: nothing")),
         ],
     )

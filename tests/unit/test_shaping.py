@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from situ.quality.expectation import Aggregate
@@ -148,6 +150,15 @@ def test_the_average_is_weighted_by_time() -> None:
     assert evaluate("min", [(10, 4.0)], (-3, 2.0, None), 0, 20) == 2
     assert evaluate("min", [(0, 4.0)], (-3, 2.0, None), 0, 20) == 4, "the value before did not hold at all"
     assert evaluate("sum", [(10, 4.0), (15, 8.0)], (-3, 2.0, None), 0, 20) == 12
+
+
+def test_what_no_number_can_hold_is_the_largest() -> None:
+    most = sys.float_info.max
+    assert evaluate("sum", [(10, most), (15, most)], None, 0, 20) == most
+    assert evaluate("sum", [(10, -most), (15, -most), (16, 1.0)], None, 0, 20) == -most
+    assert evaluate("sum", [(10, most), (15, most), (16, -most)], None, 0, 20) == most
+    assert evaluate("avg", [(0, most), (10, most)], None, 0, 20) == most
+    assert evaluate("avg", [(0, most), (10, -most)], None, 0, 20) == 0
 
 
 def test_one_event_is_made_of_many() -> None:

@@ -24,6 +24,8 @@ MOST_PUBLISHERS = 1000
 _IDS = "Use letters, digits, `_` and `-`, at most 64."
 _PARTS = 6
 """How often an aggregate is told within its window, if nobody says."""
+_MOST_PARTS = 3_600
+"""How often it is at most: each event is worked through so often."""
 
 
 def read_expectation(read: Reader, around: Around, fields: Fields, subscription: str) -> Expectation | None:
@@ -92,6 +94,9 @@ def _aggregate(named: Named, node: Node) -> Aggregate | None:
         what = f"There is no number `{attribute.text}` of which `{function}` could be taken"
         remedy = "Name an attribute of the event types that is a number."
         read.problems.add(BAD_ATTRIBUTE(attribute.location, what=what, remedy=remedy))
+    if every is not None and window is not None and every * _MOST_PARTS < window:
+        read.wrong(fields.node("every") or node, f"no less than a {_MOST_PARTS}th of the window")
+        return None
     if function is None or attribute is None or window is None:
         return None
     return Aggregate(

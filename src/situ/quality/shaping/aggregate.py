@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
@@ -32,6 +34,7 @@ Put = Callable[[Row, str, float], bytes]
 """The data of an event with an attribute replaced by a number."""
 
 _DIGITS = 12
+_LARGEST = Fraction(sys.float_info.max)
 _time = itemgetter(0)
 _Event = tuple[int, float, Row | None]
 """When, how much; and the event itself, if it may be the latest before the end of a window."""
@@ -175,7 +178,7 @@ def evaluate(function: str, inside: Sequence[tuple[int, float]], before: _Event 
     """The result over a window, of its events in the order of time and the last one before it."""
     values = [value for _, value in inside]
     if function == "sum":
-        return math.fsum(values)
+        return _sum(values, [1] * len(values))
     steps = list(inside)
     if before is not None and steps[0][0] > begin:
         steps.insert(0, (begin, before[1]))
@@ -183,5 +186,17 @@ def evaluate(function: str, inside: Sequence[tuple[int, float]], before: _Event 
     if function != "avg":
         return min(held) if function == "min" else max(held)
     ends = [*(time for time, _ in steps[1:]), end]
-    weighted = [value * (until - time) for (time, value), until in zip(steps, ends, strict=True)]
-    return math.fsum(weighted) / (end - steps[0][0])
+    spans = [until - time for (time, _), until in zip(steps, ends, strict=True)]
+    return _sum(held, spans, end - steps[0][0])
+
+
+def _sum(values: Sequence[float], times: Sequence[int], among: int = 1) -> float:
+    """Each value so many times, divided; no more than a double can hold, as no other number is a value."""
+    try:
+        found = math.fsum(value * each for value, each in zip(values, times, strict=True)) / among
+    except (OverflowError, ValueError):  # on the way, or of infinities on both sides
+        found = math.inf
+    if math.isfinite(found):
+        return found
+    exact = sum(Fraction(value) * each for value, each in zip(values, times, strict=True)) / among
+    return float(min(max(exact, -_LARGEST), _LARGEST))
