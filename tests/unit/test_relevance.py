@@ -128,3 +128,13 @@ def test_the_next_deployment_is_looked_at_anew(tmp_path: Path) -> None:
     assert relevant(silent, "desk/hall", ("a", "Reading"), ("b", "Reading")) == [("b", "Reading")]
     back = Pools.of(before.deployment, silent)
     assert back.relevance() == before.relevance()
+
+
+def test_what_is_no_longer_wanted_is_forgotten(tmp_path: Path) -> None:
+    pools = Pools.of(deployed(tmp_path, PLAIN))
+    hall = pools.deployment.subscriptions["desk/hall"]
+    for number in range(9):
+        other = replace(hall, where=f"room = '{number}'")
+        pools = Pools.of(replace(pools.deployment, subscriptions={"desk/hall": other}), pools)
+        assert pools.relevance().relevant.keys() == {"desk/hall"}
+    assert len(pools._found) == 1

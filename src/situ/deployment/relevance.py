@@ -88,8 +88,15 @@ class Pools:
 
     def relevance(self) -> Relevance:
         """What negotiation is told: the pool of each profile, and which of them matter to each subscription."""
-        relevant = {id: self._relevant_to(each) for id, each in self.deployment.subscriptions.items()}
-        return Relevance(pools=self.profiles, relevant=relevant)
+        subscriptions = self.deployment.subscriptions
+        wanting = {id: _wanting(each) for id, each in subscriptions.items()}
+        found: dict[_Wanting, frozenset[str]] = {}
+        for id, key in wanting.items():
+            if key not in found:
+                known = self._found.get(key)
+                found[key] = frozenset(self._work_out(subscriptions[id])) if known is None else known
+        self._found = found  # subscriptions that are gone need not be known for the next deployment
+        return Relevance(pools=self.profiles, relevant={id: found[key] for id, key in wanting.items()})
 
     def root_type(self, publisher: str, type: str) -> str:
         """What root calls the events that a publisher calls so."""
@@ -130,13 +137,6 @@ class Pools:
         if event is not None:
             yield from (each.name for each in types.subtypes(event) if isinstance(each, Struct))
 
-    def _relevant_to(self, wanted: Subscription) -> frozenset[str]:
-        key = _Wanting(wanted.types, wanted.where, wanted.context, wanted.scopes)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = frozenset(self._work_out(wanted))
-        return found
-
     def _work_out(self, wanted: Subscription) -> Iterator[str]:
         try:
             conditions = self.meaning.conditions(wanted)
@@ -158,6 +158,10 @@ class Pools:
     def _contradicts(self, type: str, where: str, asked: Node) -> bool:
         offered = Subscription(client="offered", name="offered", types=(type,), where=where)
         return contradict(self.meaning.node(offered, type), asked)
+
+
+def _wanting(wanted: Subscription) -> _Wanting:
+    return _Wanting(wanted.types, wanted.where, wanted.context, wanted.scopes)
 
 
 def _order(offer: _Offer) -> tuple[object, ...]:
