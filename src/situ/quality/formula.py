@@ -1,7 +1,7 @@
 """Formulas: costs as expressions of ``x``, read from text, checked, and evaluated in double precision.
 
 Owns which part of the expression language they may use. What they are to be like over a range, finite, never negative,
-not falling towards better values, is :mod:`situ.quality.check_cost`.
+not falling towards better values, is :mod:`situ.quality.read_cost`.
 """
 
 from __future__ import annotations

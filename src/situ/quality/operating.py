@@ -83,7 +83,7 @@ def slopes(profile: Profile) -> Slopes:
         elif isinstance(cost, Points) and len(cost.points) == 2:
             (left, before), (right, after) = cost.points
             rise = (after - before if each.about.maximise else before - after) / ((right - left) or math.nan)
-            if rise >= 0 and left <= each.lb and each.ub <= right:
+            if 0 <= rise < math.inf and left <= each.lb and each.ub <= right:
                 found[id] = rise
                 dearest = max(dearest, before, after)
     return Slopes(found, dearest)
