@@ -16,7 +16,6 @@ from situ.quality.declared import Action, Direction
 from situ.quality.property import Property
 
 ADAPT: Final = "adaptPublisher"
-_DIRECTIONS: Final[tuple[Direction, Direction]] = ("up", "down")
 _IN_SHAPE: Final[Mapping[tuple[str, Direction], str]] = {
     ("rate", "down"): "thin",
     ("imprecision", "up"): "suppress",
