@@ -51,13 +51,28 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["expectations: 5\n", "- 1\n", "expectations: [{need: {}}]\n", "expectations: [{subscription: a, need: 3}]\n"],
+    [
+        "expectations: 5\n",
+        "- 1\n",
+        "expectations: [{need: {}}]\n",
+        "expectations: [{subscription: a, need: 3}]\n",
+        "expectations: [{subscription: a, any_of: 3}]\n",
+    ],
 )
 def test_what_is_no_draft_is_told(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     with pytest.raises(SituError) as refused:
         read_expectations(file, "desk")
+    assert refused.value.code == "Q131"
+
+
+@pytest.mark.parametrize("text", ["profiles: [{type: Warm, modes: 3}]\n", "profiles: [{type: Warm, modes: null}]\n"])
+def test_what_is_no_draft_of_a_profile_is_told(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(SituError) as refused:
+        read_profiles(file)
     assert refused.value.code == "Q131"
 
 

@@ -53,7 +53,7 @@ def read_expectations(path: str | os.PathLike[str], client: str) -> list[Expecta
     found = []
     for entry in _entries(path, "expectations"):
         subscription = _text(path, entry, "subscription").removeprefix(f"{client}/")
-        for each in entry.get("any_of") or [entry]:
+        for each in _list(path, entry, "any_of") or [entry]:
             known = {key: value for key, value in _mapping(path, each).items() if key != "subscription"}
             found.append(
                 ExpectationDraft(
@@ -72,7 +72,7 @@ def read_profiles(path: str | os.PathLike[str]) -> list[ProfileDraft]:
         ProfileDraft(
             type=_text(path, entry, "type"),
             capabilities=_mapping(path, entry.get("capabilities", {})),
-            modes=tuple(_mapping(path, each) for each in entry.get("modes", ())),
+            modes=tuple(_mapping(path, each) for each in _list(path, entry, "modes")),
             mode=entry.get("mode"),
         )
         for entry in _entries(path, "profiles")
@@ -84,10 +84,15 @@ def _entries(path: str | os.PathLike[str], key: str) -> Iterable[Body]:
     if document.problems:
         raise SituError(*document.problems)
     found = {} if document.root is None else to_data(document.root)
-    entries = _mapping(path, found).get(key, [])
-    if not isinstance(entries, list):
+    return [_mapping(path, each) for each in _list(path, _mapping(path, found), key)]
+
+
+def _list(path: str | os.PathLike[str], entry: Body, key: str) -> list[Any]:
+    """What stands under a key; nothing, if it is not there."""
+    found = entry.get(key, [])
+    if not isinstance(found, list):
         raise SituError(_no_draft(path, f"`{key}` is no list"))
-    return [_mapping(path, each) for each in entries]
+    return found
 
 
 def _mapping(path: str | os.PathLike[str], value: Any) -> dict[str, Any]:
