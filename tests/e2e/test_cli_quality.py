@@ -101,6 +101,11 @@ def test_what_is_not_negotiated_is_told(situ: Situ, plant: Path, arguments: tupl
     assert code in ran.err
 
 
-@pytest.mark.parametrize("arguments", [(), ("hot", "--publisher", "sensor")])
-def test_one_thing_is_asked_for(situ: Situ, plant: Path, arguments: tuple[str, ...]) -> None:
-    assert situ("explain", "quality", *arguments, "--project", plant).code == 2
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [((), "name an expectation, or a publisher with --publisher"), (("hot", "--publisher", "sensor"), "not both")],
+)
+def test_one_thing_is_asked_for(situ: Situ, plant: Path, arguments: tuple[str, ...], said: str) -> None:
+    ran = situ("explain", "quality", *arguments, "--project", plant)
+    assert ran.code == 2
+    assert said in ran.err

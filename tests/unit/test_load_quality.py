@@ -285,6 +285,12 @@ class TestProblems:
         assert (problem.code.code, str(problem.location)) == (code, f"quality/a.yaml:1:{marked.index('§') + 1}")
         assert problem.hint or code == "P105"
 
+    def test_who_is_far_from_any_level_is_told_which_there_are(self, tmp_path: Path) -> None:
+        (problem,) = wrong(tmp_path, need("order: {lb: by time}"))
+        assert problem.hint == "Did you mean `none`, `source` or `total`?"
+        (problem,) = wrong(tmp_path, need("order: {lb: sorce}"))
+        assert problem.hint == "Did you mean `source`?"
+
     @pytest.mark.parametrize("number", ["1" + "0" * 350, "-1" + "0" * 350, "1e999 Hz", "9" * 399])
     @pytest.mark.parametrize(
         "text",

@@ -111,8 +111,8 @@ CALL_NOT_ALLOWED = define(
 STALE_VERSION = define(
     "Q112",
     "stale version",
-    "This is about version {given} of `{id}`, which is at version {current}.",
-    "Look at what has changed since, and make the call again with that version, or without one.",
+    "This would make version {given} of `{id}`, which is at version {current} already.",
+    "Look at what has changed since, and make the call again with the version behind that, or without one.",
     id=str,
     given=int,
     current=int,

@@ -41,7 +41,9 @@ def explain_quality(
     import asyncio
 
     output = begin(context, json=as_json, quiet=quiet)
-    if bool(name) == bool(publisher):
+    if name and publisher:
+        raise typer.BadParameter("name an expectation or a publisher, not both", param_hint="'--publisher'")
+    if not name and not publisher:
         raise typer.BadParameter("name an expectation, or a publisher with --publisher", param_hint="'EXPECTATION'")
     as_client = credentials is not None or bool(server)
     if as_client and publisher:

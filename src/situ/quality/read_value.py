@@ -69,7 +69,7 @@ class Values:
             return None
         if text in about.levels:
             return float(about.levels.index(text))
-        self._outside(about, node, nearest(text, about.levels))
+        self._outside(about, node, nearest(text, about.levels) or about.levels)
         return None
 
     def _number(self, about: Property, node: Node) -> float | None:
