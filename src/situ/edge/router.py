@@ -19,34 +19,26 @@ from typing import Any
 
 from situ.bus.interface import Bus, Serving
 from situ.bus.measured import tell_measured
-from situ.bus.names import Names, shard_of
+from situ.bus.names import Names
 from situ.bus.permissions import may_be_answered
 from situ.bus.taking import TAKE, Desk
 from situ.catalogue import NAME_OF_POLICY, NO_RIGHT
 from situ.deployment import Deployment
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
-from situ.edge.describing import Describing, terms_of
+from situ.edge.describing import terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
-from situ.edge.explaining import Explaining
 from situ.edge.handing_over import HandingOver
-from situ.edge.history import HistoryReader
 from situ.edge.quality_host import QualityHost
+from situ.edge.questions import Questions
+from situ.edge.storing import Storing
 from situ.edge.suspending import suspended_in
 from situ.errors import SituError
 from situ.event.message import (
-    CLIENT,
-    CONTEXT,
-    COUNT,
-    DEPLOYMENT,
-    ID,
-    KEY,
     MESSAGE,
-    RECEIVED,
     REPLY,
     Message,
-    message_id,
 )
 from situ.overlay.effects import (
     Adopted,
@@ -69,18 +61,12 @@ from situ.overlay.effects import (
     SetTimer,
     Start,
     Store,
-    Stored,
-    StoreFailed,
     Suspended,
     Timer,
     Withdraw,
 )
 from situ.overlay.messages import (
-    Describe,
-    Explain,
     FromRouter,
-    History,
-    HistoryAck,
     Nack,
 )
 from situ.overlay.router import step
@@ -91,7 +77,7 @@ from situ.quality.whom import Whom
 from situ.registry import Registry
 from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
-from situ.subscription.model import ROOT, Subscription
+from situ.subscription.model import ROOT
 
 _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
@@ -131,12 +117,10 @@ class Router:
         self._consumers = DurableConsumers(bus)
         self._handing = HandingOver(bus)
         self._desk = Desk(bus, self._handing)
-        self._history = HistoryReader(bus, folder)
-        self._explaining = Explaining(bus)
-        self._describing = Describing()
-        self._reading = asyncio.Semaphore(4)
+        self._storing = Storing(bus, router, engine, self._inputs.put_nowait)
+        self._questions = Questions(bus, folder)
         self._declarations = Declarations(
-            bus, registry, self._inputs.put_nowait, self._declared, self._describing, drains=engine is None
+            bus, registry, self._inputs.put_nowait, self._declared, self._questions.describing, drains=engine is None
         )
         self.quality = QualityHost(bus, registry, self._answer, self._shape, self._measure)
         """Negotiation: told what engines measure, too."""
@@ -197,7 +181,7 @@ class Router:
         await end(self._tasks)
         await self.quality.close()
         await self._desk.close()
-        await asyncio.to_thread(self._history.close)
+        await self._questions.close()
         await self._stack.aclose()
 
     async def _drain(self) -> None:
@@ -308,7 +292,7 @@ class Router:
             case Send():
                 await self._send(self._names.live(effect.client), effect.message)
             case Store():
-                await self._store(effect)
+                await self._storing.store(effect)
             case Declare():
                 self._declarations.declare(effect)
             case Withdraw():
@@ -339,43 +323,8 @@ class Router:
         headers, body = encode(message)
         await self._bus.send(Message(subject=subject, headers=headers, body=body))
 
-    async def _store(self, effect: Store) -> None:
-        received = time.time_ns() // 1000
-        ticket = effect.ticket
-        if self._engine is not None:
-            taken = await self._engine.take(effect.key, effect.count, effect.body, received)
-            taken.add_done_callback(lambda done: self._stored(ticket, done))
-            return
-        client = effect.key.client
-        headers = {
-            CLIENT: client,
-            **self._stamp_of(client),
-            RECEIVED: str(received),
-            KEY: str(effect.key),
-            COUNT: str(effect.count),
-            ID: message_id(effect.key, effect.count),
-        }
-        message = Message(subject=self._names.raw(self.router, shard_of(client)), headers=headers, body=effect.body)
-        stored = await self._bus.store(message, lane=client)
-        stored.add_done_callback(lambda done: self._stored(ticket, done))
-
-    def _stamp_of(self, client: str) -> dict[str, str]:
-        """In whose terms the client speaks, and which deployment knows them."""
-        deployment = self._deployment
-        known = deployment.clients.get(client)
-        if known is None or known.context == ROOT:
-            return {CONTEXT: ROOT}
-        return {CONTEXT: deployment.contexts.by_id[known.context].name, DEPLOYMENT: str(deployment.version)}
-
-    def _stored(self, ticket: int, done: asyncio.Future[Any]) -> None:
-        if done.cancelled():
-            self._inputs.put_nowait(StoreFailed(ticket=ticket, reason="the router is ending"))
-        elif (error := done.exception()) is not None:
-            reason = error.problems[0].message.rstrip(".") if isinstance(error, SituError) else str(error)
-            self._inputs.put_nowait(StoreFailed(ticket=ticket, reason=reason))
-        else:
-            result = done.result()
-            self._inputs.put_nowait(Stored(ticket=ticket, dead=result if isinstance(result, tuple) else ()))
+    async def _look(self, effect: Look) -> None:
+        await self._answer(effect.ticket, await self._questions.answer(effect))
 
     async def _record(self, effect: Record) -> None:
         if effect.session is None:
@@ -404,41 +353,14 @@ class Router:
         if self._engine is not None:
             self._engine.measure(whom)
 
-    # ── questions ──
-
-    async def _look(self, effect: Look) -> None:
-        asked = effect.message
-        answer: FromRouter
-        if isinstance(asked, Describe):
-            answer = self._describing.describe(asked, effect.client)
-        else:
-            try:
-                async with self._reading:
-                    if isinstance(asked, Explain):
-                        answer = await self._explaining.answer(effect.client, asked, self._deployment)
-                    else:
-                        assert effect.wanted is not None
-                        answer = await self._page(asked, effect.wanted)
-            except SituError as error:
-                problem, of = error.problems[0], type(asked).__name__
-                answer = Nack(of=of, req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
-        await self._answer(effect.ticket, answer)
-
-    async def _page(self, asked: History, wanted: Subscription) -> HistoryAck:
-        """A page by the scopes that are in force when it is sent."""
-        while True:
-            deployment = self._deployment
-            page = await self._history.page(asked, wanted, deployment)
-            if self._deployment.epoch == deployment.epoch:
-                return page
-
     # ── deployments ──
 
     async def _adopt(self, deployment: Deployment) -> None:
         suspended = await self._suspended(deployment)
         await self._consumers.ensure(deployment)
         self._deployment = deployment
-        self._describing.adopt(deployment)
+        self._storing.adopt(deployment)
+        self._questions.adopt(deployment)
         self._handing.adopt(deployment)
         self.quality.adopt(deployment)
         self._newest = max(self._newest, deployment.version)
