@@ -97,7 +97,7 @@ def _expectations() -> dict[str, Any]:
         "fn": _choice(FUNCTIONS, "the function"),
         "of": text_form("of this attribute"),
         "window": _described(_DURATION, "over so much event time"),
-        "every": _described(_DURATION, "so often; a sixth of the window, if absent"),
+        "every": _described(_DURATION, "so often, at least a 3600th of the window; a sixth of it, if absent"),
     }
     fields = {
         "id": {**text_form("its name, unique in the zone"), "pattern": _ID},
