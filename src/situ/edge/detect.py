@@ -47,8 +47,8 @@ _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
 _END_WITHIN = 5.0
-_PAUSE, _LONGEST_PAUSE = 0.001, 0.002
-"""Seconds for which what comes is gathered while steps follow each other closely."""
+_LONGEST_PAUSE = 0.002
+"""Seconds for which what comes is gathered, at most, while steps follow each other closely."""
 _FEW, _BRIEF = 256, 0.005
 """Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
@@ -235,7 +235,7 @@ class EdgeDetection:
                 if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
                     await asyncio.to_thread(self._save)
             # Steps take half of the time at most, so that events are routed between them.
-            await asyncio.sleep(max(_PAUSE, min(self._took[-1], _LONGEST_PAUSE)))
+            await asyncio.sleep(min(self._took[-1], _LONGEST_PAUSE))
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
