@@ -260,6 +260,17 @@ def test_what_is_too_large_is_decided_greedily_and_says_so(name: str, monkeypatc
     assert plan.cost <= 300
 
 
+@pytest.mark.parametrize("budget", [None, 10.0])
+def test_any_number_of_profiles_that_have_no_choice_is_in_nobodys_way(budget: float | None) -> None:
+    still = [profile(f"S{number:04}", capability(RATE, 2, 2, 2)) for number in range(7_000)]
+    asked = expectation("a", "A/s", need(RATE, 5, 10)), expectation("b", "B/s", need(RATE, 1, 2))
+    plan = NAMED["cheapest"](
+        problem(asked, *still, profile("P", capability(RATE, 1, 8, 1)), strategy=Strategy(budget=budget))
+    )
+    assert plan.exact
+    assert plan.targets == {"P/t": Target(values={"rate": 5.0})}
+
+
 def test_one_big_option_is_not_lost_to_a_small_one_that_is_cheaper_for_what_it_brings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -53,6 +53,14 @@ def test_what_is_built_in_is_there_and_stays(installed: None) -> None:
     assert found["night"](problem).cost == 3.0
 
 
+def test_what_fails_is_told(installed: None, caplog: pytest.LogCaptureFixture) -> None:
+    problem = Problem(expectations=(), profiles={}, pools={}, relevant={})
+    with pytest.raises(KeyError):
+        load_strategies()["night"](problem)
+    assert "The strategy night failed; pareto decides in its place." in caplog.text
+    assert "KeyError: 'price'" in caplog.text
+
+
 def test_a_project_may_name_it(installed: None, tmp_path: Path) -> None:
     checked = check_folder(write(tmp_path / "project", PROJECT))
     assert not checked.problems

@@ -5,11 +5,15 @@ What is built in is not replaced. A package that cannot be loaded is a fault of 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from functools import wraps
 from importlib.metadata import EntryPoints, entry_points
 
-from situ.quality.problem import Decide
+from situ.quality.problem import Decide, Plan, Problem
 from situ.quality.strategies.named import GROUP, NAMED
+
+_log = logging.getLogger("situ.quality")
 
 
 def known_strategies() -> tuple[str, ...]:
@@ -18,10 +22,22 @@ def known_strategies() -> tuple[str, ...]:
 
 
 def load_strategies() -> Mapping[str, Decide]:
-    """All there are, by their names."""
-    return {**{each.name: each.load() for each in _others()}, **NAMED}
+    """All there are, by their names. When one of another package fails, the log tells why."""
+    return {**{each.name: _telling(each.name, each.load()) for each in _others()}, **NAMED}
 
 
 def _others() -> EntryPoints:
     found = entry_points(group=GROUP)
     return EntryPoints(each for each in found if each.name not in NAMED)
+
+
+def _telling(name: str, decide: Decide) -> Decide:
+    @wraps(decide)
+    def telling(problem: Problem) -> Plan:
+        try:
+            return decide(problem)
+        except Exception:
+            _log.exception("The strategy %s failed; pareto decides in its place.", name)
+            raise
+
+    return telling

@@ -55,6 +55,10 @@ class _Search:
         self._union = [_any_of(some) for some in self.options]
 
     def go(self, place: int, taken: list[Option], cost: int) -> None:
+        while place < len(self.options) and len(self.options[place]) == 1:
+            taken.append(self.options[place][0])
+            cost += self._costs[place][0]
+            place += 1
         masks = [*(each.met for each in taken), *self._union[place:]]
         results = self.weighing.results(self.weighing.part.met_by(masks))
         least = cost + self._least[place]

@@ -61,7 +61,7 @@ def parts_of(problem: Problem) -> list[Part]:
     for stake in stakes:
         groups.join(_swayed(stake, choices, always))
     if problem.strategy.budget is not None:
-        groups.join(range(len(choices)))
+        groups.join(place for place, each in enumerate(choices) if _is_open(each))
     by_group: dict[int, list[Stake]] = defaultdict(list)
     for stake in stakes:
         for place in _swayed(stake, choices, always)[:1]:
@@ -72,8 +72,13 @@ def parts_of(problem: Problem) -> list[Part]:
     return [
         Part(choices=tuple(each), stakes=tuple(by_group[group]), always=always, several=several)
         for group, each in members.items()
-        if by_group[group] or any(len(levels) > 1 or levels[0].cost for one in each for levels in one.levels)
+        if by_group[group] or any(map(_is_open, each))
     ]
+
+
+def _is_open(choices: Choices) -> bool:
+    """Whether there is anything to choose, or to pay."""
+    return any(len(levels) > 1 or levels[0].cost for levels in choices.levels)
 
 
 def _stakes(problem: Problem) -> list[Stake]:
