@@ -36,7 +36,7 @@ class Answers:
         """What a client may know: its own expectations and profiles, and nobody else's names."""
         if asked.publisher:
             return self._to_publisher(client, asked.about)
-        mine = {id: each for id, each in self.state.expectations.items() if each.expectation.client == client}
+        mine = self.state.expectations.of(client)
         wanted = [id for id in mine if not asked.about or id in (asked.about, f"{client}/{asked.about}")]
         if asked.about and not wanted:
             raise _unknown("expectation", asked.about, [id.removeprefix(f"{client}/") for id in mine])
@@ -50,7 +50,7 @@ class Answers:
         return look(self.state, id) if anew or told is None else told
 
     def _to_publisher(self, client: str, type: str) -> Answer:
-        mine = {each.profile.type: each for each in self.state.profiles.values() if each.profile.publisher == client}
+        mine = {each.profile.type: each for each in self.state.profiles.of(client).values()}
         if type and type not in mine:
             raise _unknown("profile", type, mine)
         advice = (each for known in mine.values() for each in known.course.to_be_heard(known.profile))

@@ -195,11 +195,7 @@ class QualityHost:
     def _concerns(self, client: str) -> bool:
         """Whether anything is known of a client: most have nothing to do with quality."""
         state = self._state
-        return (
-            client in state.gone
-            or any(each.expectation.client == client for each in state.expectations.values())
-            or any(each.profile.publisher == client for each in state.profiles.values())
-        )
+        return client in state.gone or bool(state.expectations.of(client)) or bool(state.profiles.of(client))
 
     async def _step(self, given: Input) -> None:
         told = []

@@ -111,12 +111,8 @@ def _answered(state: State, given: Answered) -> Iterator[Cause]:
 
 def _all_of_client(what: str) -> Callable[[State, Any], Iterator[Cause]]:
     def find(state: State, given: Any) -> Iterator[Cause]:
-        for id, known in state.profiles.items():
-            if known.profile.publisher == given.client:
-                yield Cause(what=what, profile=id)
-        for id, held in state.expectations.items():
-            if held.expectation.client == given.client:
-                yield Cause(what=what, expectation=id)
+        yield from (Cause(what=what, profile=id) for id in state.profiles.of(given.client))
+        yield from (Cause(what=what, expectation=id) for id in state.expectations.of(given.client))
 
     return find
 

@@ -179,12 +179,10 @@ def left(state: State, work: Work, client: str) -> None:
     if _is_declared(state, client):
         state.gone.add(client)
         work.keep.add("gone")
-    for id, held in list(state.expectations.items()):
-        if held.expectation.client == client and not held.declared:
+    for id, held in state.expectations.of(client).items():
+        if not held.declared:
             drop_expectation(state, work, id)
-    for id, known in list(state.profiles.items()):
-        if known.profile.publisher != client:
-            continue
+    for id, known in state.profiles.of(client).items():
         drop_profile(state, work, id)
         if known.declared:
             # Whoever comes back begins with what is declared, not with what it was advised to do before.
@@ -195,22 +193,18 @@ def left(state: State, work: Work, client: str) -> None:
 
 def _is_declared(state: State, client: str) -> bool:
     """Whether anything waits for a client; names that come and go for ever are not remembered."""
-    expectations = (each for each in state.expectations.values() if each.declared)
-    profiles = (each for each in state.profiles.values() if each.declared)
-    return any(each.expectation.client == client for each in expectations) or any(
-        each.profile.publisher == client for each in profiles
-    )
+    mine: list[Held | Known] = [*state.expectations.of(client).values(), *state.profiles.of(client).values()]
+    return any(each.declared for each in mine)
 
 
 def _turn(state: State, work: Work, client: str) -> None:
     """Declared things of a client wait for it, or wait no longer."""
-    for known in state.profiles.values():
-        if known.declared and known.profile.publisher == client:
+    for known in state.profiles.of(client).values():
+        if known.declared:
             known.away = client in state.gone
             work.profiles.add(known.profile.id)
             work.keep_profile(known.profile.id)
-    mine = [each for each in state.expectations.values() if each.declared and each.expectation.client == client]
-    wait(state, work, mine)
+    wait(state, work, [each for each in state.expectations.of(client).values() if each.declared])
 
 
 def wait(state: State, work: Work, some: list[Held]) -> None:

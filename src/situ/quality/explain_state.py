@@ -60,8 +60,7 @@ def explain_expectation(state: State, id: str, *, named: bool, drops: Mapping[st
 
 def explain_publisher(state: State, publisher: str) -> tuple[ProfileExplanation, ...]:
     """What is claimed of all profiles of a publisher, what they did before, and what is advised."""
-    mine = (each for _, each in sorted(state.profiles.items()) if each.profile.publisher == publisher)
-    return tuple(_profile(state, each) for each in mine)
+    return tuple(_profile(state, each) for _, each in sorted(state.profiles.of(publisher).items()))
 
 
 # ── an expectation ──

@@ -19,6 +19,7 @@ from situ.quality.feedback import StateChange, Usage
 from situ.quality.gathered import Gathered
 from situ.quality.inputs import Deployed, Relevance, Restored
 from situ.quality.ledger import Ledger
+from situ.quality.owned import Owned
 from situ.quality.problem import Plan, Problem, Refusal
 from situ.quality.profile import Profile
 from situ.quality.property import Point
@@ -51,6 +52,10 @@ class Held:
     """How it stands, since when, and after what; None: nobody has looked yet."""
 
     @property
+    def client(self) -> str:
+        return self.expectation.client
+
+    @property
     def active(self) -> bool:
         return not (self.away or self.expectation.suspended)
 
@@ -76,6 +81,10 @@ class Known:
     told_at: float | None = None
     """What its publisher heard last about how it is used, and when."""
 
+    @property
+    def client(self) -> str:
+        return self.profile.publisher
+
     def correction(self) -> Correction:
         course, found = self.course, self.estimate.correction()
         return Correction(
@@ -96,8 +105,8 @@ class State:
     restored: Restored | None = None
     deployed: Deployed | None = None
     begun: bool = False
-    expectations: dict[str, Held] = field(default_factory=dict)
-    profiles: dict[str, Known] = field(default_factory=dict)
+    expectations: Owned[Held] = field(default_factory=Owned)
+    profiles: Owned[Known] = field(default_factory=Owned)
     declarations: dict[str, str] = field(default_factory=dict)
     """Key of something the project declares → its text as it was taken over."""
     gone: set[str] = field(default_factory=set)
