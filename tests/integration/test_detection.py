@@ -73,6 +73,43 @@ def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+def test_detection_goes_on_while_what_it_tells_waits_and_tells_all_of_it_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            assert zone.engine is not None
+            detection, telling = zone.engine._detection, asyncio.Event()
+
+            async def stuck(published: object) -> None:
+                telling.set()
+                await asyncio.Event().wait()
+
+            events = desk.events(DURABLE, durable="situations")
+            working = zone.engine._tasks[-1]
+            working.cancel()
+            await asyncio.wait({working})
+            zone.engine._tasks[-1] = asyncio.create_task(detection.run(stuck))
+            await see(reader, "g1", 5)
+            await telling.wait()
+            await see(reader, "g2", 5)
+            await eventually(lambda: not detection._outbox.empty())
+            await zone.crash()
+            await zone.start()
+            found = [told(each) for each in await take(events, 4)]
+            assert sorted((stage, each["A"]) for stage, each in found) == [
+                ("closed", "g1"),
+                ("closed", "g2"),
+                ("opened", "g1"),
+                ("opened", "g2"),
+            ]
+            await nothing_more(events)
+
+    asyncio.run(run())
+
+
 def test_company_refutes_it(tmp_path: Path) -> None:
     async def run() -> None:
         async with (

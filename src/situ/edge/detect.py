@@ -28,6 +28,7 @@ from situ.deployment.progress import Progress
 from situ.deployment.stepping import Step, Worked, decide, work_rows
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
+from situ.edge.ending import end
 from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
 from situ.edge.remembered import Done, Record, Remembered
@@ -52,11 +53,14 @@ _LONGEST_PAUSE = 0.002
 _FEW, _BRIEF = 256, 0.005
 """Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
+_MOST_TOLD = 64
+"""Messages that wait to be published; while it cannot be done, nothing more is detected."""
 _RECENT = 4096
 """Messages of the log that are known to be taken, of the last ones."""
 
 Publish = Callable[[Published], Awaitable[None]]
-"""Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns."""
+"""Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns, or
+will be before anything more is kept."""
 
 
 @dataclass(slots=True)
@@ -89,6 +93,8 @@ class EdgeDetection:
         self._passed: list[tuple[int, int]] = []
         """The messages since then that no policy wanted: first and last of those that follow each other."""
         self._in_hand = False
+        self._outbox: asyncio.Queue[Published] = asyncio.Queue(_MOST_TOLD)
+        """What is written down and to be published."""
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._at_hand = AtHand()
         self._took = deque([0.0, 0.0], maxlen=2)
@@ -114,6 +120,7 @@ class EdgeDetection:
 
     async def start(self, plan: Plan, publish: Publish) -> None:
         """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
+        self._outbox = asyncio.Queue(_MOST_TOLD)  # what a start before this one left there is written down
         record = await asyncio.to_thread(self._remembered.load)
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
@@ -125,7 +132,7 @@ class EdgeDetection:
             await self._tell(begun.told, publish, past=begun.past, known=begun.known)
         else:
             await self._recover(record, plan, last, publish)
-        await asyncio.to_thread(self._save)
+        await self._keep()
 
     def _use(self, plan: Plan) -> None:
         self._plan = plan
@@ -149,18 +156,18 @@ class EdgeDetection:
                 again = await asyncio.to_thread(self._step, taken, clock)
                 self._states, self._progress = again.states, again.progress
                 self._take_note(messages)
-            for begin, end in done.passed:
-                self._take_note(range(max(begin, end + 1 - _RECENT), end + 1))
-                for seq in [each for each in left if begin <= each <= end]:
+            for first, latest in done.passed:
+                self._take_note(range(max(first, latest + 1 - _RECENT), latest + 1))
+                for seq in [each for each in left if first <= each <= latest]:
                     del left[seq]
             if self._plan is not plan and done.version != record.version:
                 before = self._progress
                 self._switch(await self._plan_of(done.version, plan))
                 await self._begin_earlier(before)  # what is to be told of it is in what was done
             self._progress, told = done.progress.adopted(self._detecting, None)
-            for name, first, count, body in done.published:
+            for name, number, count, body in done.published:
                 message = Published(
-                    policy=name, incarnation=done.progress.incarnation, first=first, count=count, body=body.encode()
+                    policy=name, incarnation=done.progress.incarnation, first=number, count=count, body=body.encode()
                 )
                 await publish(message)
         await self._tell(told, publish)
@@ -201,7 +208,7 @@ class EdgeDetection:
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_WITHIN), self._one_at_a_time:
                 if self._plan is not None:
-                    await asyncio.to_thread(self._save)
+                    await self._keep()
         self._remembered.close()
 
     # ── taking and stepping ──
@@ -224,16 +231,32 @@ class EdgeDetection:
         self._woken.set()
 
     async def run(self, publish: Publish) -> None:
-        """Take steps until this is cancelled."""
+        """Take steps until this is cancelled; what they tell is published beside, in their order."""
+        loop = asyncio.get_running_loop()
+        works = [loop.create_task(self._step_on()), loop.create_task(self._publish_on(publish))]
+        try:
+            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            await end(works)
+
+    async def _publish_on(self, publish: Publish) -> None:
+        while True:
+            message = await self._outbox.get()
+            await publish(message)
+            self._outbox.task_done()
+
+    async def _step_on(self) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK if self._due else None):
                     await self._woken.wait()
             self._woken.clear()
             async with self._one_at_a_time:
-                await self.work(publish)
+                await self.work(self._outbox.put)
                 if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
-                    await asyncio.to_thread(self._save)
+                    await self._keep()
             # Steps take half of the time at most, so that events are routed between them.
             await asyncio.sleep(min(self._took[-1], _LONGEST_PAUSE))
 
@@ -278,7 +301,7 @@ class EdgeDetection:
         told = self._switch(plan)
         begun = await self._begin_earlier(before)
         await self._tell([*told, *begun.told], publish, former=former, past=begun.past, known=begun.known)
-        await asyncio.to_thread(self._save)
+        await self._keep()
 
     async def _begin_earlier(self, before: Progress) -> Begun:
         """Policies that are new and are to begin in the past take what the log holds since then."""
@@ -439,6 +462,11 @@ class EdgeDetection:
     def _take_note(self, messages: Sequence[int]) -> None:
         self._recent.extend(messages)
         self._reached = max(self._reached, *messages, 0)
+
+    async def _keep(self) -> None:
+        """Write down all that is remembered, when what was to be published is: what is written does not tell of it."""
+        await self._outbox.join()
+        await asyncio.to_thread(self._save)
 
     def _save(self) -> None:
         assert self._plan is not None
