@@ -71,7 +71,7 @@ def _put_in_force(state: State, work: Work) -> None:
             del state.in_force[subscription]
         else:
             state.in_force[subscription] = best
-        work.tell |= state.by_subscription.get(subscription, {}).keys()
+        work.tell.update(state.by_subscription.get(subscription, ()))
         for pool in state.relevance.relevant.get(subscription, ()):
             if pool in state.in_pool:
                 state.stirred[pool] = work.now
