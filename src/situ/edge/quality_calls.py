@@ -138,14 +138,12 @@ class Calls:
         known = self.state.profiles.get(id)
         if known is None:
             raise SituError(NOT_NEGOTIATED(what="profile", name=id, nearest=()))
-        before = known.profile
-        after = told_revision(message.body, self._around(client), known=before)
-        changed = {id: each for id, each in after.capabilities.items() if before.capabilities.get(id) != each}
+        after, told = told_revision(message.body, self._around(client), known=known.profile)
         return Revising(
             ticket=ticket,
             client=client,
             id=id,
-            capabilities=changed,
+            capabilities={id: each for id, each in after.capabilities.items() if id in told},
             mode=after.mode if "mode" in message.body else None,
             version=message.version,
         )

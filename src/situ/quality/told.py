@@ -57,8 +57,9 @@ def told_profile(value: Any, around: Around, *, publisher: str, type: str) -> Pr
     return found
 
 
-def told_revision(value: Any, around: Around, *, known: Profile) -> Profile:
-    """A profile with what an update says of it; of a capability, too, what is not told stays as it is."""
+def told_revision(value: Any, around: Around, *, known: Profile) -> tuple[Profile, frozenset[str]]:
+    """A profile with what an update says of it, and of which capabilities it says anything, be it nothing new. Of a
+    capability, too, what is not told stays as it is."""
     problems = Problems()
     fields = _fields(value, "profile", ("capabilities", "mode"), problems)
     told = _told_capabilities(Named(Reader(problems), around, (known.type,)), fields)
@@ -69,7 +70,7 @@ def told_revision(value: Any, around: Around, *, known: Profile) -> Profile:
     whole["capabilities"] = there | {id: {**there.get(id, {}), **each} for id, each in told.items()}
     if "mode" in fields:
         whole["mode"] = value["mode"]
-    return told_profile(whole, around, publisher=known.publisher, type=known.type)
+    return told_profile(whole, around, publisher=known.publisher, type=known.type), frozenset(told)
 
 
 def _told_capabilities(named: Named, fields: Fields) -> dict[str, dict[str, Any]]:
