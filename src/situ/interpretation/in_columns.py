@@ -114,7 +114,14 @@ class _Columns:
         assert isinstance(target, ListOf)
         self.variables[variable] = of.element
         made = self.written(body, target.element)
-        return replace(node, list=self.read(items), body=made, type=self.layout(declared, self.targets))
+        return replace(node, list=self._on_the_way(items), body=made, type=self.layout(declared, self.targets))
+
+    def _on_the_way(self, items: Node) -> Node:
+        """A list whose elements are looked at further: such that are made have the columns that those read have."""
+        inner = items.list if isinstance(items, ForEach) and items.kind is Each.FILTER else items
+        if not isinstance(inner, ForEach) or inner.kind is not Each.TRANSFORM:
+            return self.read(items)
+        return replace(self, targets=self.types).written(items, self._declared_of(items))
 
     def _relaid(self, node: Node, given: Type, declared: Type) -> Node:
         """A value that is passed on: column by column, if both sides do not have the same ones."""
