@@ -87,6 +87,21 @@ class EdgeZone:
                 await part._stack.aclose()
         self.router = self.engine = None
 
+    async def tell_nothing(self) -> asyncio.Event:
+        """Have what detection tells stay on its way for ever; set when that begins."""
+        assert self.engine is not None
+        telling = asyncio.Event()
+
+        async def stuck(published: object) -> None:
+            telling.set()
+            await asyncio.Event().wait()
+
+        working = self.engine._tasks[-1]
+        working.cancel()
+        await asyncio.wait({working})
+        self.engine._tasks[-1] = asyncio.create_task(self.engine._detection.run(stuck))
+        return telling
+
     def connect(self, client: str, **options: Any) -> AbstractAsyncContextManager[Node]:
         if self.server is None:
             options["bus"] = self.bus

@@ -81,17 +81,9 @@ def test_detection_goes_on_while_what_it_tells_waits_and_tells_all_of_it_once(tm
             zone.connect("desk") as desk,
         ):
             assert zone.engine is not None
-            detection, telling = zone.engine._detection, asyncio.Event()
-
-            async def stuck(published: object) -> None:
-                telling.set()
-                await asyncio.Event().wait()
-
+            detection = zone.engine._detection
             events = desk.events(DURABLE, durable="situations")
-            working = zone.engine._tasks[-1]
-            working.cancel()
-            await asyncio.wait({working})
-            zone.engine._tasks[-1] = asyncio.create_task(detection.run(stuck))
+            telling = await zone.tell_nothing()
             await see(reader, "g1", 5)
             await telling.wait()
             await see(reader, "g2", 5)
@@ -214,23 +206,16 @@ def test_steps_that_are_taken_again_decide_no_more_than_they_did(
             zone.connect("desk") as desk,
         ):
             assert zone.engine is not None
-            detection, telling = zone.engine._detection, asyncio.Event()
+            detection = zone.engine._detection
             causes = detection._causes
 
             async def slowly(positions: Sequence[int]) -> dict[int, Row]:
                 await asyncio.sleep(1)  # the other guest is alone for long enough meanwhile
                 return await causes(positions)
 
-            async def stuck(published: object) -> None:
-                telling.set()
-                await asyncio.Event().wait()
-
             monkeypatch.setattr(detection, "_causes", slowly)
             events = desk.events(DURABLE, durable="situations")
-            working = zone.engine._tasks[-1]
-            working.cancel()
-            await asyncio.wait({working})
-            zone.engine._tasks[-1] = asyncio.create_task(detection.run(stuck))
+            telling = await zone.tell_nothing()
             await see(reader, "g1", 5)
             await asyncio.sleep(0.4)
             await see(reader, "g2", 5)
