@@ -114,14 +114,7 @@ class _Columns:
         assert isinstance(target, ListOf)
         self.variables[variable] = of.element
         made = self.written(body, target.element)
-        return replace(node, list=self._on_the_way(items), body=made, type=self.layout(declared, self.targets))
-
-    def _on_the_way(self, items: Node) -> Node:
-        """A list whose elements are looked at further: such that are made have the columns that those read have."""
-        inner = items.list if isinstance(items, ForEach) and items.kind is Each.FILTER else items
-        if not isinstance(inner, ForEach) or inner.kind is not Each.TRANSFORM:
-            return self.read(items)
-        return replace(self, targets=self.types).written(items, self._declared_of(items))
+        return replace(node, list=self.read(items), body=made, type=self.layout(declared, self.targets))
 
     def _relaid(self, node: Node, given: Type, declared: Type) -> Node:
         """A value that is passed on: column by column, if both sides do not have the same ones."""
@@ -156,6 +149,9 @@ class _Columns:
             return replace(node, path=tuple(self._path(node)[0]))
         if isinstance(node, IsNull) and isinstance(node.arg, Case):
             return self.read(_is_null(node.arg))
+        if _makes_structs(node):
+            # Looked at further, not passed on: what is chosen from has the columns that those read have.
+            return replace(self, targets=self.types).written(node, self._declared_of(node))
         if isinstance(node, ForEach):
             of = plain(self._declared_of(node.list))
             if isinstance(of, ListOf):
@@ -194,6 +190,22 @@ def _is_null(node: Node) -> Node:
             return Case(chosen, _is_null(otherwise), BOOLEAN)
         case _:
             return IsNull(node)
+
+
+def _makes_structs(node: Node) -> bool:
+    """Whether structs are made or chosen here that need one layout."""
+    match node:
+        case ForEach(kind=Each.FILTER, list=made):
+            return isinstance(made, ForEach) and made.kind is Each.TRANSFORM and _makes_structs(made)
+        case ForEach(kind=Each.TRANSFORM) | Case() | Coalesce():
+            return isinstance(_innermost(node.type), Struct)
+        case _:
+            return False
+
+
+def _innermost(type: Type) -> Type:
+    bare = plain(type)
+    return _innermost(bare.element) if isinstance(bare, ListOf) else bare
 
 
 def _holds(column: Column, attribute: Attribute) -> bool:
