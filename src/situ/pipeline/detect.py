@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from situ.bus.address import Address
 from situ.deployment.detecting import Detecting
+from situ.garbage import give_back
 from situ.pipeline.enrich import BUCKETS, DRIVER
 from situ.pipeline.kept import StateStore, Taken, name_of
 from situ.pipeline.looking_up import known_instances
@@ -123,6 +124,7 @@ def work(
         saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
         store.save_whole(end, saved, begin)
         steps = size = 0
+        give_back()
     else:
         store.save_step(end, Taken(begin, blobs, dict(share.watermarks)))
     _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
