@@ -49,8 +49,9 @@ SETTLED = 15.0
 GROWTH = 2.0
 """Percent a minute: what memory may grow after that, of what is measured so coarsely."""
 STEPS = (5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000)
+# Fewer, larger batches, as one has them at high rates: alarms come two seconds after the event at the earliest anyway.
 # Java takes its heap at once: what it takes later would look like growth, and is none.
-SITU = "spark: {conf: {spark.driver.extraJavaOptions: '-Xms2g -XX:+AlwaysPreTouch'}}\n"
+SITU = "spark: {trigger: 1 s, conf: {spark.driver.extraJavaOptions: '-Xms2g -XX:+AlwaysPreTouch'}}\n"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -56,8 +56,9 @@ authorization {{
 }}
 jetstream {{ store_dir: {store}, max_mem_store: 67108864, max_file_store: {most} }}
 """
-# What it really needs is a fraction. Without a limit it takes more and more before it looks for what it can use again.
-_MEMORY = "128MiB"
+# Without a limit it takes more and more before it looks for what it can use again. With less it looks all the time at
+# high rates, where what was written in the last seconds, which it keeps at hand, is more than a hundred.
+_MEMORY = "384MiB"
 # Streams reserve what they may grow to; how much there really is, the disk says.
 _MOST = 1024**5
 
