@@ -31,6 +31,21 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def sensor(plant: Path) -> Iterator[None]:
+    """What is declared for the sensor counts while it is connected."""
+    with library.connect_blocking(plant, client="sensor"):
+        yield
+
+
+def test_who_is_not_connected_only_could(situ: Situ, plant: Path) -> None:
+    out = situ("quality", "--project", plant).out
+    assert "unsatisfied   no-publisher: 1 profile declared, not connected" in out
+    assert "declared, not connected" in next(line for line in out.splitlines() if line.startswith("sensor/Reading "))
+    assert "declared, not connected: sensor\n" in situ("explain", "quality", "hot", "--project", plant).out
+
+
+@pytest.mark.usefixtures("sensor")
 def test_the_table_says_who_expects_who_can_and_why_not(situ: Situ, plant: Path) -> None:
     ran = situ("quality", "--project", plant)
     assert ran.code == 0
@@ -42,6 +57,7 @@ def test_the_table_says_who_expects_who_can_and_why_not(situ: Situ, plant: Path)
     assert ran.out.endswith("1 expectation, 0 satisfied · 1 profile\n")
 
 
+@pytest.mark.usefixtures("sensor")
 def test_the_table_as_json(situ: Situ, plant: Path) -> None:
     found = situ("quality", "--project", plant, "--json").data
     (expectation,), (profile,) = found["expectations"], found["profiles"]
@@ -58,6 +74,7 @@ def test_the_table_as_json(situ: Situ, plant: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("sensor")
 def test_why_with_names_for_the_operator(situ: Situ, plant: Path) -> None:
     ran = situ("explain", "quality", "hot", "--project", plant)
     assert ran.code == 0
@@ -67,6 +84,7 @@ def test_why_with_names_for_the_operator(situ: Situ, plant: Path) -> None:
     assert (data["expectation"], [each["profile"] for each in data["profiles"]]) == ("hot", ["sensor"])
 
 
+@pytest.mark.usefixtures("sensor")
 def test_why_without_names_for_a_client(situ: Situ, plant: Path, tmp_path: Path) -> None:
     file = tmp_path / "board.creds"
     assert situ("client", "add", "board", "--project", plant, "--out", file).code == 0
@@ -80,6 +98,7 @@ def test_why_without_names_for_a_client(situ: Situ, plant: Path, tmp_path: Path)
     assert "1 expectation, 0 satisfied\n" in states.out
 
 
+@pytest.mark.usefixtures("sensor")
 def test_a_publisher_with_what_is_claimed_of_it(situ: Situ, plant: Path) -> None:
     with library.connect_blocking(plant, client="panel") as panel:
         wanted = panel.register_for_events("Reading")

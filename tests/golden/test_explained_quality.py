@@ -16,7 +16,7 @@ from situ.quality.explain_state import explain_expectation, explain_publisher
 from situ.quality.explained_text import as_text, publisher_as_text
 from situ.quality.feedback import Advice
 from situ.quality.formula import read_formula
-from situ.quality.inputs import Answered, Providing, Registering, Suspending
+from situ.quality.inputs import Answered, Came, Providing, Registering, Suspending
 from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import BUILT_IN
 from tests.negotiating import Host, all_relevant, can, expects, need
@@ -98,6 +98,18 @@ def of_publisher(host: Host) -> str:
 
 def publisher_json(host: Host) -> list[object]:
     return [each.as_json() for each in explain_publisher(host.state, "plant-P")]
+
+
+def test_who_is_declared_and_not_connected(golden: Golden) -> None:
+    host = Host(
+        quality=Quality(expectations={"M1": replace(M1, id="M1")}, profiles={PLANT_P.id: PLANT_P, PLANT_Q.id: PLANT_Q}),
+        relevance=all_relevant(("plant-P", "plant-Q"), ("monitor/temperature",), type="temperatureEvent"),
+        now=NOON,
+    ).start()
+    nobody = told(host, "M1")
+    host.give(Came(client="plant-Q"))
+    golden("explained-quality/absent.txt", nobody + told(host, "M1") + told(host, "M1", named=False))
+    golden("explained-quality/publisher-absent.txt", of_publisher(host))
 
 
 def test_who_is_nobody_and_who_is_not_asked(golden: Golden) -> None:

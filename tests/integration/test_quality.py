@@ -403,6 +403,58 @@ def test_a_router_that_starts_again_goes_on_where_it_was(zones: Zones) -> None:
     run(main())
 
 
+DECLARED = """
+version: 1
+expectations: [{id: watch, subscription: desk/levels, need: {rate: {lb: 5, ub: 10}}}]
+profiles: [{publisher: pump, type: Level, capabilities: {rate: {lb: 1, ub: 60, cv: 2, cost: 0.1 * x}}}]
+"""
+
+
+def test_a_declared_publisher_counts_when_it_is_connected(zones: Zones) -> None:
+    async def main() -> None:
+        followed: list[Advice] = []
+        async with zones(more={"quality/all.yaml": DECLARED}) as zone, zone.connect("desk") as desk:
+            changes = desk.expectations.changes()
+            first = await anext(changes)
+            assert (first.expectation, first.why, first.absent) == ("watch", "no-publisher", 1)
+            assert "declared, not connected: 1 profile" in (await desk.expectations.explain("watch")).text
+            async with zone.connect("pump") as pump:
+                ReactionManager(pump.capabilities, followed.append)
+                heard = [each.why async for each in _until_satisfied(changes)]
+                assert set(heard) <= {"no-publisher", "adapting", ""}, "nobody declined anything"
+                assert [each.kind for each in followed] == ["raise"]
+            assert (await until(changes, "unsatisfied", "no-publisher")).absent == 1
+
+    run(main())
+
+
+async def _until_satisfied(changes: AsyncIterator[StateChange]) -> AsyncIterator[StateChange]:
+    async for each in changes:
+        yield each
+        if each.state == "satisfied":
+            return
+
+
+def test_who_was_there_is_waited_for_when_the_router_starts_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        files = {"quality/all.yaml": DECLARED.replace("cv: 2", "cv: 6")}
+        situ = "overlay: {child_grace: 2 s}\n"
+        async with edge_zone(tmp_path, clients=CLIENTS, situ=situ, more=files) as zone, zone.connect("desk") as desk:
+            changes = desk.expectations.changes()
+            async with zone.connect("pump"):
+                await until(changes, "satisfied")
+                await zone.crash()
+                # Its leaving is seen by nobody, and the bus has forgotten that it was there.
+                await zone.bus.remove(zone.names.clients, "pump")
+            begun = asyncio.get_running_loop().time()
+            await zone.start()
+            heard = await anext(changes)
+            assert (heard.state, heard.why) == ("unsatisfied", "no-publisher")
+            assert asyncio.get_running_loop().time() - begun > 1.5
+
+    run(main())
+
+
 def test_another_process_under_the_name_begins_with_nothing(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:

@@ -60,6 +60,8 @@ class World:
     quality: Quality
     profiles: dict[str, Profile]
     manners: dict[str, str]
+    here: tuple[str, ...]
+    """Publishers that are connected at the beginning."""
     own: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     """Profile → what it does by itself: its rate, or its mode."""
 
@@ -74,7 +76,8 @@ def make_world(seed: int) -> World:
     wanted = {"M": expects("M", "hall/a", rate=(chance.choice(FLOORS), 60))} if chance.random() < 0.4 else {}
     quality = Quality(strategies={"default": strategy}, profiles=declared, expectations=wanted)
     manners = {each: chance.choice(("follows", "follows", "refuses", "ignores", "pretends")) for each in PUBLISHERS}
-    return World(chance, Relevance(pools=pools, relevant=relevant), quality, profiles, manners)
+    here = tuple(each for each in PUBLISHERS if random.Random(f"{seed} {each}").random() < 0.7)
+    return World(chance, Relevance(pools=pools, relevant=relevant), quality, profiles, manners, here)
 
 
 def _profile(chance: random.Random, publisher: str) -> Profile:
@@ -237,7 +240,10 @@ def behave(world: World) -> Callable[[Host, Advice], None]:
 
 
 def host_of(world: World) -> Host:
-    return Host(quality=world.quality, relevance=world.relevance, on_advice=behave(world)).start()
+    host = Host(quality=world.quality, relevance=world.relevance, on_advice=behave(world)).start()
+    for each in world.here:
+        host.give(Came(client=each))
+    return host
 
 
 # ── what has to hold ──
@@ -261,6 +267,11 @@ def check(host: Host, seed: object) -> None:
         else:
             assert held.expectation.id not in state.declined, seed
             assert held.expectation.id not in state.claimed, seed
+    for id, known in state.profiles.items():
+        there = known.client in state.here or known.client in state.heard
+        assert known.away == (known.declared and not there), seed
+        assert (id in state.absent.get(state.relevance.pools[id], ())) == known.away, seed
+        assert known.course.open is None or known.client in state.here or not known.declared, seed
     _check_ledgers(host, seed)
     for subscription in SUBSCRIPTIONS:
         best = next((e for e in state.alternatives(subscription) if is_satisfied(host, e.expectation.id)), None)
@@ -326,7 +337,9 @@ def check_told(host: Host, seed: object) -> None:
         if held.active:
             told = host.last(id)
             assert (told.state == "satisfied") == is_satisfied(host, id), seed
-            assert replace(told, number=0, since=0.0, reasons=()) == replace(state_of(host.state, held), number=0), seed
+            # Reasons, and how many are absent, change without being told while nothing follows from them.
+            now = replace(state_of(host.state, held), number=0, absent=0)
+            assert replace(told, number=0, since=0.0, reasons=(), absent=0) == now, seed
 
 
 def check_restored(host: Host, world: World, seed: object) -> None:

@@ -126,10 +126,15 @@ def test_a_declared_one_whose_client_comes_back() -> None:
     quality = Quality(expectations={"M1": wanted}, profiles={READER.id: READER})
     host = Host(quality=quality, relevance=all_relevant(("reader",), (DESK, HALL))).start()
     assert after(host, "M1") == STARTED
+    host.give(Came(client="reader"))
+    assert after(host, "M1") == "reader came"
     host.give(Gone(client="reader"))
     assert after(host, "M1") == "reader/badge left"
     host.give(Came(client="reader"))
     assert after(host, "M1") == "reader came back"
+    host.give(Gone(client="desk"))
+    assert after(host, "M1") == "reader came back", "who was never there cannot leave"
+    host.give(Came(client="desk"))
     host.give(Gone(client="desk"))
     host.give(Came(client="desk"))
     assert after(host, "M1") == "it came back"

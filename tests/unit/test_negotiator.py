@@ -470,6 +470,8 @@ def test_declared_things_wait_for_their_client() -> None:
         profiles={"reader/badge": provides("reader", rate=(2, 60, 7))},
     )
     host = Host(quality=quality, relevance=all_relevant(("reader",), (DESK,))).start()
+    host.give(Came(client="reader"))
+    host.pass_time(1)
     assert host.last("M1").state == "satisfied"
     host.give(Gone(client="reader"))
     host.pass_time(1)
@@ -489,6 +491,99 @@ def test_declared_things_wait_for_their_client() -> None:
     host.deploy(quality=Quality(profiles=quality.profiles))
     assert host.state.expectations == {}
     assert host.advices()[-1][0] == "withdraw"
+
+
+def declared_zone(*profiles: Profile) -> Host:
+    """A zone whose project declares these, and an expectation of the desk's."""
+    quality = Quality(
+        expectations={"M1": expects("M1", rate=(5, 10))}, profiles={each.id: each for each in (profiles or (READER,))}
+    )
+    return Host(quality=quality, relevance=all_relevant(("reader", "spare"), (DESK,))).start()
+
+
+def test_what_is_declared_for_somebody_who_never_came_is_a_promise() -> None:
+    host = declared_zone(READER, provides("spare", rate=(1, 4, 1)))
+    told = host.last("M1")
+    assert (told.state, told.why, told.absent) == ("unsatisfied", "no-publisher", 2)
+    host.pass_time(60)
+    assert host.advices() == [], "nobody is there to be advised"
+    host.give(Came(client="spare"))
+    host.pass_time(1)
+    assert (host.last("M1").why, host.last("M1").absent) == ("out-of-reach", 1)
+    host.on_advice = follow
+    host.give(Came(client="reader"))
+    host.pass_time(1)
+    assert host.advices() == [("raise", {"rate": 5}, "")]
+    assert host.last("M1").state == "satisfied"
+
+
+def test_who_was_there_before_a_restart_is_waited_for() -> None:
+    host = declared_zone(provides("reader", rate=(2, 60, 7)))
+    host.give(Came(client="reader"))
+    host.pass_time(1)
+    count = len(host.of(StateChange))
+    assert host.last("M1").state == "satisfied"
+    host.start_again()
+    host.pass_time(5)
+    host.give(Came(client="reader"))
+    host.pass_time(5)
+    assert len(host.of(StateChange)) == count
+    host.give(Gone(client="reader"))
+    host.start_again()
+    host.pass_time(5)
+    assert host.last("M1").why == "no-publisher"
+
+
+def test_what_an_earlier_release_kept_says_who_is_gone_only() -> None:
+    host = declared_zone(provides("reader", rate=(2, 60, 7)))
+    host.give(Came(client="reader"))
+    host.pass_time(1)
+    count = len(host.of(StateChange))
+    del host.kept["here/reader"], host.kept["presence"]
+    host.start_again()
+    host.pass_time(5)
+    assert len(host.of(StateChange)) == count
+
+
+def test_who_is_connected_when_something_is_declared_for_it_is_there() -> None:
+    host = Host(relevance=all_relevant(("reader",), (DESK,))).start()
+    host.give(Came(client="reader"))
+    host.give(Came(client="passer-by"))
+    assert host.kept == {}, "of those for whom nothing is declared nothing is kept"
+    quality = Quality(
+        expectations={"M1": expects("M1", rate=(5, 10))}, profiles={"reader/badge": provides("reader", rate=(2, 60, 7))}
+    )
+    host.deploy(quality=quality)
+    assert host.last("M1").state == "satisfied"
+    host.start_again()
+    host.pass_time(5)
+    assert host.last("M1").state == "satisfied"
+
+
+def test_who_publishes_without_ever_connecting_is_there_and_is_not_advised() -> None:
+    host = declared_zone(READER)
+    watch(host, 12, 3)
+    assert host.last("M1").state == "satisfied", "what it does counts"
+    watch(host, 0, 4)
+    assert host.last("M1").state == "unsatisfied"
+    assert host.advices() == [], "nobody would hear it"
+    host.give(Came(client="reader"))
+    host.pass_time(1)
+    assert [kind for kind, _, _ in host.advices()] == ["raise"]
+
+
+def test_what_was_published_before_somebody_left_does_not_bring_it_back() -> None:
+    host = declared_zone(provides("reader", rate=(2, 60, 7)))
+    host.give(Came(client="reader"))
+    before = host.now
+    host.pass_time(20)
+    host.give(Gone(client="reader"))
+    host.pass_time(1)
+    last = round(before * 1_000_000)
+    pane = Pane(publisher="reader", type="badge", start=last // 10_000_000 * 10_000_000, events=5, last=last)
+    host.give(Measured(panes=(pane,), until=last))
+    host.pass_time(2)
+    assert host.last("M1").why == "no-publisher"
 
 
 def test_property_that_is_no_more() -> None:
@@ -621,7 +716,9 @@ def test_many_changed_at_once(many: int) -> None:
         wanted = {f"e{place}": expects(f"e{place}", each, rate=(floor, 60)) for place, each in enumerate(subscriptions)}
         return Quality(expectations=wanted, profiles={"reader/badge": provides("reader", rate=(2, 60, 20))})
 
-    host = Host(quality=declared(10), relevance=all_relevant(("reader",), subscriptions)).start()
+    host = Host(relevance=all_relevant(("reader",), subscriptions)).start()
+    host.give(Came(client="reader"))
+    host.deploy(declared(10))
     assert host.messages == many
     host.pass_time(5)
     for floor in (30, 5, 30, 5, 40):

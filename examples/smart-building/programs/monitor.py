@@ -50,6 +50,8 @@ def heard(change: StateChange) -> None:
     """What becomes of what it expects, in words."""
     if change.expectation == "watch":
         short = ", ".join(f"{each.property} {each.current:g}" for each in change.reasons if each.current is not None)
+        if change.absent:
+            short = ", ".join(each for each in (short, f"{change.absent} declared, not connected") if each)
         why = f" ({change.why}: {short})" if short else ""
         print(f"  {change.state}{why}", flush=True)
 

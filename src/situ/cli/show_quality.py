@@ -64,7 +64,12 @@ def _state(each: Mapping[str, Any]) -> str:
 def _why(each: Mapping[str, Any]) -> str:
     if each["state"] == "satisfied":
         return f"by {', '.join(each['by'])}" if each.get("by") else ""
-    short = (f"{reason['property']} {_reason(reason)}" for reason in each.get("reasons", ()))
+    absent = each.get("absent", 0)
+    if each.get("why") == "no-publisher":
+        return f"no-publisher: {count(absent, 'profile')} declared, not connected" if absent else "no-publisher"
+    short = [f"{reason['property']} {_reason(reason)}" for reason in each.get("reasons", ())]
+    if absent:
+        short.append(f"{count(absent, 'profile')} declared, not connected")
     return ": ".join(part for part in (each.get("why", ""), "; ".join(short)) if part)
 
 
@@ -80,10 +85,16 @@ def _profiles(profiles: Sequence[Mapping[str, Any]]) -> Table:
         table.add_row(
             visible(each["id"] + (f" [{each['mode']}]" if each["mode"] else "")),
             "\n".join(f"{name} {_operates(value)}" for name, value in each["values"].items()),
-            each["state"] if each["state"] != "there" else count(each["expectations"], "expectation"),
+            _used(each),
             _advice(each),
         )
     return table
+
+
+def _used(profile: Mapping[str, Any]) -> str:
+    if profile["state"] == "there":
+        return count(profile["expectations"], "expectation")
+    return "declared, not connected" if profile["state"] == "away" else str(profile["state"])
 
 
 def _advice(profile: Mapping[str, Any]) -> str:

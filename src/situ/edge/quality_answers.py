@@ -106,6 +106,7 @@ class Answers:
             "state": "suspended" if expectation.suspended else "away" if held.away else now.state,
             "why": now.why if held.active else "",
             "reasons": [each.as_json() for each in now.reasons],
+            "absent": now.absent,
             "in_force": now.in_force == expectation.id,
             "by": list(by),
         }

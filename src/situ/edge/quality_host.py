@@ -47,6 +47,7 @@ from situ.quality.negotiator import new_state, step
 from situ.quality.panes import Pane
 from situ.quality.profile import Profile
 from situ.quality.shape import Shape
+from situ.quality.state import Held, Known
 from situ.quality.whom import Whom
 from situ.registry import Registry
 
@@ -73,12 +74,20 @@ _LOOKED_AT = (
 """What of a deployment negotiation depends on."""
 
 
-_CHANGE_PUBLISHERS = (Deployed, Restored, Providing, Retracting, Gone)
+_CHANGE_PUBLISHERS = (Deployed, Restored, Providing, Retracting)
 
 
 @dataclass(frozen=True, slots=True)
 class _LookAgain:
     """The time of a call that waits may have come."""
+
+
+@dataclass(frozen=True, slots=True)
+class _GraceOver:
+    """Whoever was here before the router was started, and has not come back, is gone."""
+
+
+_Given = Input | Negotiate | Deployment | _LookAgain | _GraceOver
 
 
 class QualityHost:
@@ -103,7 +112,7 @@ class QualityHost:
         self._measured: Whom | None = None
         """Whose events are measured."""
         self._state = new_state(load_strategies())
-        self._queue: asyncio.Queue[Input | Negotiate | Deployment | _LookAgain] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Given] = asyncio.Queue()
         self._deployment = Deployment()
         self._in_use = False
         """Whether anybody speaks of quality."""
@@ -115,6 +124,9 @@ class QualityHost:
         self._shapes: dict[str, Shape | None] = {}
         self._reshaped = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._awaited: set[str] = set()
+        """Who was here when the router ended, by what was kept, and has not come back yet."""
         self._serving: Serving | None = None
 
     # ── beginning and end ──
@@ -127,8 +139,9 @@ class QualityHost:
         self._serving = await self._bus.serve(self._names.quality, self._asked)
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._grace):
+            if timer is not None:
+                timer.cancel()
         if self._serving is not None:
             await self._serving.close()
 
@@ -177,28 +190,51 @@ class QualityHost:
                 self._reshaped.set()
                 await asyncio.sleep(_PAUSE)
 
-    async def _take(self, given: Input | Negotiate | Deployment | _LookAgain) -> None:
+    async def _take(self, given: _Given) -> None:
         match given:
             case Deployment():
                 await self._adopt(given)
+                if self._grace is None:
+                    self._await_those_of_before()
             case Negotiate():
                 await self._call(given)
             case _LookAgain():
                 await self._try_held()
             case Measured():
                 await self._step(replace(given, panes=tuple(map(self._as_called, given.panes))))
-            case Came() | Gone() if not self._concerns(given.client):
-                pass
+            case _GraceOver():
+                for client in sorted(self._awaited):
+                    await self._step(Gone(client=client))
+                self._awaited = set()
+            case Came() | Gone():
+                self._awaited.discard(given.client)
+                await self._step(given)
             case _:
                 await self._step(given)
 
-    def _concerns(self, client: str) -> bool:
-        """Whether anything is known of a client: most have nothing to do with quality."""
+    def _await_those_of_before(self) -> None:
+        """Who was here when the router ended is taken to be here for as long as a lost link is waited for."""
         state = self._state
-        return client in state.gone or bool(state.expectations.of(client)) or bool(state.profiles.of(client))
+        known: list[Held | Known] = [*state.expectations.values(), *state.profiles.values()]
+        self._awaited = state.here | {each.client for each in known if not each.declared}
+        wait = self._deployment.settings.overlay.child_grace.total_seconds()
+        self._grace = asyncio.get_running_loop().call_later(wait, self._queue.put_nowait, _GraceOver())
+
+    def _is_publisher(self, client: str) -> bool:
+        """Whether a client is known as a publisher: most have nothing to do with quality."""
+        state = self._state
+        return bool(state.profiles.of(client))
+
+    def _changes_publishers(self, given: Input) -> bool:
+        """Whether others are to be measured after it, perhaps."""
+        if isinstance(given, Revising):
+            return "reliability" in given.capabilities
+        if isinstance(given, Gone):
+            return self._is_publisher(given.client)
+        return isinstance(given, _CHANGE_PUBLISHERS)
 
     async def _step(self, given: Input) -> None:
-        told = []
+        told, changes_publishers = [], self._changes_publishers(given)
         for effect in step(self._state, given, time.time()):
             if isinstance(effect, Tell):
                 told.append((effect, await self._tell(effect)))
@@ -207,9 +243,7 @@ class QualityHost:
         # The next step forgets what this one told.
         for effect, stored in told:
             await self._until_told(effect, stored)
-        if isinstance(given, _CHANGE_PUBLISHERS) or (
-            isinstance(given, Revising) and "reliability" in given.capabilities
-        ):
+        if changes_publishers:
             await self._have_measured()
 
     async def _have_measured(self) -> None:

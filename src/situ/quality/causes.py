@@ -117,6 +117,10 @@ def _all_of_client(what: str) -> Callable[[State, Any], Iterator[Cause]]:
     return find
 
 
+def _came(state: State, given: Came) -> Iterator[Cause]:
+    yield from _all_of_client("came back" if given.client in state.gone else "came")(state, given)
+
+
 def _unsubscribed(state: State, given: Unsubscribed) -> Iterator[Cause]:
     for id in state.by_subscription.get(given.subscription, ()):
         yield Cause(what="was revoked", expectation=id)
@@ -137,7 +141,7 @@ _CAUSES: Mapping[type[Input], Callable[[State, Any], Iterator[Cause]]] = {
     Retracting: _profile("was revoked"),
     Answered: _answered,
     Gone: _all_of_client("left"),
-    Came: _all_of_client("came back"),
+    Came: _came,
     Unsubscribed: _unsubscribed,
     Deployed: _deployed,
 }

@@ -1,7 +1,8 @@
 """What the project declares comes in: what is new, what is another, what is gone, and who can get what of whom.
 
 A declaration counts when it is made and when it changes; in between, the client that it is about may change what it
-says as if it had registered it itself. Something declared whose client or subscription is not there waits for it.
+says as if it had registered it itself. What is declared for a publisher waits for it; what is declared for a
+subscription waits for that, and for its client once that has left.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from situ.quality.expectation import Expectation
 from situ.quality.feedback import StateChange
 from situ.quality.inputs import Deployed
 from situ.quality.json_form import expectation_as_json, profile_as_json
-from situ.quality.keeping import read_expectation, read_profile
-from situ.quality.presence import drop_expectation, drop_profile, put_expectations, release
+from situ.quality.keeping import GONE, HERE, PRESENCE, declared_for, read_expectation, read_profile
+from situ.quality.presence import (
+    drop_expectation,
+    drop_profile,
+    note_whether_there,
+    put_expectations,
+    release,
+)
 from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
 
@@ -36,10 +43,15 @@ def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) ->
         _declare_profiles(state, work, given.quality)
     _drop_what_left(state, work)
     wait(state, work, list(state.expectations.values()))
+    state.absent = {}
     for id, known in state.profiles.items():
-        known.away = known.declared and known.profile.publisher in state.gone
+        note_whether_there(state, known)
         if another or known.pool != state.pool_of(id):
             work.profiles.add(id)
+    if another and (clients := declared_for(state)):
+        work.keep.add(PRESENCE)
+        for client in clients & (state.here | state.heard):
+            _note(state, work, client)
     if given.quality.strategies != former.strategies:
         work.pools |= state.in_pool.keys()
 
@@ -167,28 +179,61 @@ def _drop_what_left(state: State, work: Work) -> None:
 
 
 def came(state: State, work: Work, client: str) -> None:
-    if client not in state.gone:
+    if client in state.here and client not in state.gone:
         return
+    state.here.add(client)
     state.gone.discard(client)
-    work.keep.add("gone")
-    _turn(state, work, client)
+    state.heard.discard(client)
+    state.left_at.pop(client, None)
+    if _is_declared(state, client):
+        work.keep.add(GONE)
+        _note(state, work, client)
+        _turn(state, work, client)
+
+
+def _note(state: State, work: Work, client: str) -> None:
+    """Keep whether somebody is here."""
+    work.keep.add(f"{HERE}/{client}")
+    if state.is_there(client):
+        state.noted.add(client)
+    else:
+        state.noted.discard(client)
+
+
+def heard(state: State, work: Work, client: str, last: int) -> None:
+    """Events of a publisher came, the last of this time in µs. Not everybody who publishes is connected: who is not, is
+    there as long as nobody says that it is gone."""
+    if state.is_there(client) or last <= state.left_at.get(client, 0.0) * 1_000_000:
+        return
+    if any(known.declared for known in state.profiles.of(client).values()):
+        state.heard.add(client)
+        _note(state, work, client)
+        _turn(state, work, client)
 
 
 def left(state: State, work: Work, client: str) -> None:
     """A client is gone: with what it registered, and for the time being with what is declared for it."""
-    if _is_declared(state, client):
-        state.gone.add(client)
-        work.keep.add("gone")
+    was_there = state.is_there(client)
+    state.here.discard(client)
+    state.heard.discard(client)
+    if client in state.noted:
+        _note(state, work, client)
     for id, held in state.expectations.of(client).items():
         if not held.declared:
             drop_expectation(state, work, id)
     for id, known in state.profiles.of(client).items():
-        drop_profile(state, work, id)
-        if known.declared:
+        if not known.declared:
+            drop_profile(state, work, id)
+        elif was_there:
+            drop_profile(state, work, id)
             # Whoever comes back begins with what is declared, not with what it was advised to do before.
             declared = state.quality.profiles.get(id, known.profile)
             state.profiles[id] = Known(profile=replace(declared, version=known.profile.version + 1), declared=True)
-    _turn(state, work, client)
+    if was_there and _is_declared(state, client):
+        state.gone.add(client)
+        state.left_at[client] = work.now
+        work.keep.add(GONE)
+        _turn(state, work, client)
 
 
 def _is_declared(state: State, client: str) -> bool:
@@ -201,7 +246,7 @@ def _turn(state: State, work: Work, client: str) -> None:
     """Declared things of a client wait for it, or wait no longer."""
     for known in state.profiles.of(client).values():
         if known.declared:
-            known.away = client in state.gone
+            note_whether_there(state, known)
             work.profiles.add(known.profile.id)
             work.keep_profile(known.profile.id)
     wait(state, work, [each for each in state.expectations.of(client).values() if each.declared])

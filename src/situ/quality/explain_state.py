@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from situ.quality.advice import ENOUGH
 from situ.quality.deciding import is_pending, strategy_of
 from situ.quality.explain import Case, change_of, explain
 from situ.quality.explained import Change, Claimed, Explanation, Json, ProfileExplanation
@@ -22,6 +23,7 @@ from situ.quality.shape import Shape
 from situ.quality.state import Held, Known, State
 from situ.quality.telling import look
 
+_MOST_NAMED = 10
 _NO_DROPS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -55,6 +57,8 @@ def explain_expectation(state: State, id: str, *, named: bool, drops: Mapping[st
         after=_after(state, held, names, named=named) if held.active else "",
         shape={} if shape is None or told.in_force != id else _shape(shape, profiles, named=named),
         drops=drops,
+        absent=told.absent,
+        absent_by=_absent(state, held) if named and told.absent else (),
     )
 
 
@@ -69,6 +73,12 @@ def explain_publisher(state: State, publisher: str) -> tuple[ProfileExplanation,
 def _relevant(state: State, held: Held) -> list[Profile]:
     found = (profile for pool in held.pools for profile in state.in_pool.get(pool, {}).values())
     return sorted(found, key=lambda each: each.id)
+
+
+def _absent(state: State, held: Held) -> tuple[str, ...]:
+    """Who would have to be connected for more profiles to count; of many the first."""
+    found = (state.profiles[id].client for pool in held.pools for id in state.absent.get(pool, ()))
+    return tuple(sorted(set(found))[:_MOST_NAMED])
 
 
 def _names(profiles: list[Profile], *, named: bool) -> Mapping[str, str]:
@@ -179,9 +189,14 @@ def _advice(known: Known) -> Json | None:
 
 def _held_back(known: Known) -> str:
     course = known.course
+    if known.away:
+        return "declared, not connected: it counts when its publisher is there"
+    if known.deaf:
+        return "its events come, but it is not connected: nobody can advise it"
     if course.until is None:
         return ""
-    what = "frozen: it did not follow advice" if course.is_frozen else "resting: it did not follow the last advice"
+    rests = course.failures < ENOUGH
+    what = "resting: it did not follow the last advice" if rests else "frozen: it did not follow advice"
     return f"{what}, until {_clock(course.until)}"
 
 

@@ -159,6 +159,10 @@ class Explanation:
     shape: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     drops: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Reason → events that its shape dropped."""
+    absent: int = 0
+    """Profiles that are declared and would count, if their publishers were connected."""
+    absent_by: tuple[str, ...] = ()
+    """Some of these publishers, if whoever asked may know who publishes."""
 
     def as_json(self) -> Json:
         return {
@@ -179,6 +183,8 @@ class Explanation:
             "after": self.after or None,
             "shape": dict(self.shape),
             "drops": dict(self.drops),
+            "absent": self.absent,
+            "absent_by": list(self.absent_by),
         }
 
 

@@ -21,7 +21,7 @@ from situ.quality.explained import (
 
 _GAP = "  "
 _WHY = {
-    "no-publisher": "nobody publishes such events",
+    "no-publisher": "nobody is there who publishes such events",
     "missing": "nobody tells all that is asked for",
     "out-of-reach": "nobody can do that",
     "declined": "those who could would not",
@@ -38,6 +38,8 @@ def _lines(found: Explanation) -> Iterator[str]:
     yield f"{found.expectation} ({found.subscription}, utility {found.utility:g}): {_state(found)}"
     if found.profiles:
         yield from _table(found)
+    if found.absent:
+        yield f"{_GAP}declared, not connected: {_absent(found)}"
     if ways := [*(_change_way(each) for each in found.changes), *_relaxed_ways(found.relaxations)]:
         yield f"{_GAP}to satisfy {found.expectation}: {' | or '.join(ways)}"
     if decided := _decided(found):
@@ -89,6 +91,13 @@ def _decided(found: Explanation) -> str:
         if not found.declined.exact:
             parts.append("there were too many plans to go through: searched greedily")
     return "; ".join(parts)
+
+
+def _absent(found: Explanation) -> str:
+    if not found.absent_by:
+        return f"{found.absent} {'profile' if found.absent == 1 else 'profiles'}"
+    more = found.absent - len(found.absent_by)
+    return ", ".join(found.absent_by) + (f", and {more} more" if more > 0 else "")
 
 
 # ── the table ──

@@ -55,6 +55,8 @@ class StateChange:
     """The alternative of the same subscription that is in force."""
     since: float = 0.0
     """Seconds since the epoch."""
+    absent: int = 0
+    """Profiles that are declared, and would count if their publishers were connected."""
 
     @property
     def id(self) -> str:
@@ -71,6 +73,7 @@ class StateChange:
             "reasons": [each.as_json() for each in self.reasons],
             "in_force": self.in_force,
             "since": self.since,
+            **({"absent": self.absent} if self.absent else {}),
         }
 
     @classmethod

@@ -31,6 +31,11 @@ from situ.quality.work import Work
 TOLD = "told"
 """What the last step told and did, and the number of the last message."""
 GONE = "gone"
+HERE = "here"
+"""Precedes the name of a client that is here."""
+PRESENCE = "presence"
+"""Says that it is kept who is here. Releases before kept who had left, and took everybody else to be here."""
+PRESENCE_FORM = 1
 
 
 def kept_values(state: State, work: Work) -> dict[str, Any]:
@@ -90,12 +95,29 @@ def _gone(state: State, id: str) -> Any:
     return sorted(state.gone) or None
 
 
+def _here(state: State, id: str) -> Any:
+    """How somebody is here that something is declared for: others are known by what they registered."""
+    return "connected" if id in state.here else "heard" if id in state.heard else None
+
+
+def _presence(state: State, id: str) -> Any:
+    return PRESENCE_FORM
+
+
+def declared_for(state: State) -> set[str]:
+    """Clients that the project declares something for."""
+    known: list[Held | Known] = [*state.expectations.values(), *state.profiles.values()]
+    return {each.client for each in known if each.declared}
+
+
 _VALUES: Mapping[str, Callable[[State, str], Any]] = {
     "expectation": _expectation,
     "profile": _profile,
     "declaration": _declaration,
     "shape": _shape,
     GONE: _gone,
+    HERE: _here,
+    PRESENCE: _presence,
 }
 
 
@@ -132,8 +154,13 @@ def take_up(state: State, kept: Mapping[str, Any], properties: Mapping[str, Prop
                 state.declarations[id] = value
             case "shape":
                 state.shapes[id] = shape_from_json(value)
+            case "here":
+                (state.here if value == "connected" else state.heard).add(id)
             case _:
                 _take_up_other(state, key, value)
+    if PRESENCE not in kept:
+        state.here = declared_for(state) - state.gone
+    state.noted = state.here | state.heard
     for profile, known in state.profiles.items():
         for each in [each for each in known.ledger.claims if each not in state.expectations]:
             known.ledger.release(each)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from situ.quality.causes import Cause
+from situ.quality.deploying import heard
 from situ.quality.estimator import ADDED, Move
 from situ.quality.gathered import LONGEST, WINDOW
 from situ.quality.inputs import Measured
@@ -21,12 +22,14 @@ def measured(state: State, work: Work, given: Measured) -> None:
     state.gathered.add(panes)
     latest = (each.last for each in panes if each.last is not None)
     state.mark = max(given.until, *latest, state.mark if state.mark is not None else given.until)
-    heard: dict[str, list[Pane]] = {}
+    by_profile: dict[str, list[Pane]] = {}
     for pane in panes:
-        heard.setdefault(pane.profile, []).append(pane)
+        by_profile.setdefault(pane.profile, []).append(pane)
+        if pane.events and pane.last is not None:
+            heard(state, work, pane.publisher, pane.last)
     for id, known in state.profiles.items():
         if known.effective is not None:
-            known.estimate.hear(heard.get(id, ()))
+            known.estimate.hear(by_profile.get(id, ()))
             moves = known.estimate.observe(known.profile, state.gathered, given.until)
             _confirm(work, known)
             if moves:

@@ -96,9 +96,30 @@ def drop_profile(state: State, work: Work, id: str) -> None:
     match(state, work, known, None, None)
     state.gathered.forget(id)
     state.limited.discard(id)
+    _forget_absent(state, id)
     for alarm in ("course", "usage"):
         state.set_alarm((alarm, id), None)
     work.keep_profile(id)
+
+
+def note_whether_there(state: State, known: Known) -> None:
+    """What is declared for a publisher is a promise: it counts when its publisher is there."""
+    id, publisher = known.profile.id, known.profile.publisher
+    known.away = known.declared and not state.is_there(publisher)
+    known.deaf = known.declared and publisher in state.heard and publisher not in state.here
+    pool = state.pool_of(id)
+    if known.away and pool is not None:
+        state.absent.setdefault(pool, set()).add(id)
+    else:
+        _forget_absent(state, id)
+
+
+def _forget_absent(state: State, id: str) -> None:
+    pool = state.pool_of(id)
+    if pool is not None and pool in state.absent:
+        state.absent[pool].discard(id)
+        if not state.absent[pool]:
+            del state.absent[pool]
 
 
 def give_up_claims(state: State, work: Work, known: Known) -> None:

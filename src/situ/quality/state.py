@@ -68,6 +68,9 @@ class Known:
     """As its publisher declares it."""
     declared: bool = False
     away: bool = False
+    """It is the project's, and its publisher is not there."""
+    deaf: bool = False
+    """Its publisher sends events and is not connected: nobody would hear an advice."""
     ledger: Ledger = field(default_factory=Ledger)
     course: Course = field(default_factory=Course)
     estimate: Estimate = field(default_factory=Estimate)
@@ -92,7 +95,7 @@ class Known:
             added=found.added,
             limits=dict(course.limits),
             barred=frozenset(course.barred),
-            frozen=course.is_frozen,
+            frozen=course.is_frozen or self.deaf,
         )
 
 
@@ -111,6 +114,16 @@ class State:
     """Key of something the project declares → its text as it was taken over."""
     gone: set[str] = field(default_factory=set)
     """Clients that were here, and for which the project declares something."""
+    here: set[str] = field(default_factory=set)
+    """Clients that are connected."""
+    heard: set[str] = field(default_factory=set)
+    """Publishers for which the project declares something, whose events come though they are not connected."""
+    noted: set[str] = field(default_factory=set)
+    """Those of whom it is kept that they are here, or heard."""
+    left_at: dict[str, float] = field(default_factory=dict)
+    """When those left that are gone: what they sent before that says nothing."""
+    absent: dict[str, set[str]] = field(default_factory=dict)
+    """Pool → declared profiles that would be in it, if their publishers were there."""
     by_subscription: dict[str, dict[str, None]] = field(default_factory=dict)
     by_pool: dict[str, dict[str, None]] = field(default_factory=dict)
     """Pool → active expectations to which it is relevant."""
@@ -163,6 +176,9 @@ class State:
 
     def pool_of(self, profile: str) -> str | None:
         return self.relevance.pools.get(profile)
+
+    def is_there(self, publisher: str) -> bool:
+        return publisher in self.here or publisher in self.heard
 
     def meets(self, expectation: str, point: Point) -> bool:
         """Whether somebody who has a claim would be content; whoever is no more is with everything."""

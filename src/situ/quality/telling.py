@@ -92,6 +92,7 @@ def state_of(state: State, held: Held) -> StateChange:
         state="satisfied" if satisfied else "unsatisfied",
         why="" if satisfied else _why(state, held),
         in_force=state.in_force.get(expectation.subscription),
+        absent=0 if satisfied else sum(len(state.absent.get(pool, ())) for pool in held.pools),
     )
 
 
