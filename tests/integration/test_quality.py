@@ -455,6 +455,65 @@ def test_who_was_there_is_waited_for_when_the_router_starts_again(tmp_path: Path
     run(main())
 
 
+def test_what_goes_wrong_inside_is_answered_and_the_rest_goes_on(
+    zones: Zones, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    async def main() -> None:
+        async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
+            await pump.capabilities.register("Level", rate(7))
+            with monkeypatch.context() as patched:
+                patched.setattr("situ.edge.quality_calls.Calls.read", fail)
+                with pytest.raises(SituError) as read:
+                    await desk.expectations.register("levels", NEED, id="M1")
+                patched.setattr("situ.edge.quality_answers.Answers.to_client", fail)
+                with pytest.raises(SituError) as asked:
+                    await desk.expectations.states()
+                patched.setattr("situ.edge.quality_answers.Answers.to_operator", fail)
+                said = await zone.bus.request(Message(subject=zone.names.quality, body=b"{}"), timeout=5)
+            for found in (read.value.problems[0], asked.value.problems[0]):
+                assert found.code.code == "Q133"
+                assert any(found.message.split("`")[1] in each.message for each in caplog.records)
+            assert json.loads(said.body)["code"] == "Q133"
+            assert "a mistake of ours" in caplog.text
+            with monkeypatch.context() as patched:
+                patched.setattr("situ.edge.quality_host.step", fail)
+                with pytest.raises(SituError) as stepped:
+                    await desk.expectations.register("levels", NEED, id="M1")
+                assert code_of(stepped) == "Q133"
+            await desk.expectations.register("levels", NEED, id="M1")
+            assert (await desk.expectations.state("M1")).state == "satisfied"
+
+    run(main())
+
+
+def test_a_shape_that_goes_wrong_keeps_no_other_from_being_in_force(
+    zones: Zones, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
+            assert zone.router is not None
+            reshaping, shape = zone.router.quality.reshaping, zone.router.quality.reshaping.shape
+            bad = await desk.register_for_events("Level")
+
+            async def shaping(shapes: dict[str, Any]) -> None:
+                if f"desk/{bad.name}" in shapes:
+                    raise ZeroDivisionError("a mistake of ours")
+                await shape(shapes)
+
+            reshaping.shape = shaping
+            await pump.capabilities.register("Level", rate(60))
+            await desk.expectations.register(bad, NEED, id="bad")
+            await desk.expectations.register("levels", NEED, id="good")
+            await eventually(lambda: "desk/levels" in zone.router._deployment.shapes)
+            assert "a mistake of ours" in caplog.text
+            assert f"desk/{bad.name}" in caplog.text
+
+    run(main())
+
+
 def test_another_process_under_the_name_begins_with_nothing(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:

@@ -198,6 +198,14 @@ NOT_NEGOTIATED = define(
     name=str,
     nearest=tuple,
 )
+INTERNAL = define(
+    "Q133",
+    "mistake of the router",
+    "The router made a mistake, which its log has as `{id}`: {what}.",
+    "Report it with what the log says there. Nothing else is held up by it; the same call may go wrong again.",
+    id=str,
+    what=str,
+)
 EMPTY_NEED = define(
     "Q201",
     "empty need",

@@ -19,8 +19,10 @@ from situ.bus.interface import Ack, Bus, Serving
 from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.relevance import Pools
+from situ.edge.mistakes import mistake
 from situ.edge.quality_answers import Answers
 from situ.edge.quality_calls import Calls
+from situ.edge.reshaping import Reshaping
 from situ.edge.strategies import load_strategies
 from situ.errors import Problem, SituError
 from situ.event.message import Message
@@ -53,7 +55,6 @@ from situ.registry import Registry
 
 _log = logging.getLogger("situ.quality")
 _PART = "quality"
-_TOGETHER = 0.02
 _PAUSE = 0.5
 _PATIENCE = 5.0
 """Seconds that a call about a subscription waits for it to be deployed."""
@@ -107,7 +108,7 @@ class QualityHost:
         self._names = Names(bus.zone)
         self._kept = registry.kept(_PART)
         self._answer = answer
-        self._shape = shape
+        self.reshaping = Reshaping(shape)
         self._measure = measure
         self._measured: Whom | None = None
         """Whose events are measured."""
@@ -121,8 +122,6 @@ class QualityHost:
         """Ticket → the kind of message that asked, and its number."""
         self._held: dict[int, tuple[Negotiate, float]] = {}
         """Ticket → a call about something that is not deployed yet, and until when it waits."""
-        self._shapes: dict[str, Shape | None] = {}
-        self._reshaped = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._awaited: set[str] = set()
@@ -171,24 +170,8 @@ class QualityHost:
                 await self._take(given)
             except SituError as error:
                 _log.warning("%s: %s", type(given).__name__, error)
-            except Exception:  # noqa: BLE001 - see below
-                # One thing that goes wrong must not be the end of negotiation for everybody.
-                _log.exception("%s could not be negotiated", type(given).__name__)
-
-    async def reshape(self) -> None:
-        """For ever: have what has come together of shapes be in force."""
-        while True:
-            await self._reshaped.wait()
-            await asyncio.sleep(_TOGETHER)
-            self._reshaped.clear()
-            shapes, self._shapes = self._shapes, {}
-            try:
-                await self._shape(shapes)
-            except SituError as error:
-                _log.warning("shapes are not in force yet: %s", error)
-                self._shapes = {**shapes, **self._shapes}
-                self._reshaped.set()
-                await asyncio.sleep(_PAUSE)
+            except Exception as error:  # noqa: BLE001 - one thing that goes wrong is not the end of negotiation
+                mistake(error, type(given).__name__)
 
     async def _take(self, given: _Given) -> None:
         match given:
@@ -272,7 +255,7 @@ class QualityHost:
         await self._step(Deployed(quality=self._deployment.quality, relevance=relevance))
         if not had_begun:
             # A process before this one may have been ended before it could take these away.
-            self._put_shapes({id: None for id in self._deployment.shapes if id not in self._state.shapes})
+            self.reshaping.put({id: None for id in self._deployment.shapes if id not in self._state.shapes})
 
     def _as_called(self, pane: Pane) -> Pane:
         """With the type as its publisher calls it."""
@@ -281,7 +264,7 @@ class QualityHost:
 
     # ── calls ──
 
-    async def _call(self, call: Negotiate) -> None:
+    async def _carry_out(self, call: Negotiate) -> None:
         message = call.message
         if self._pools is None:
             await self._work_out()
@@ -300,6 +283,17 @@ class QualityHost:
             return
         self._of[call.ticket] = type(message).__name__, message.req
         await self._step(given)
+
+    async def _call(self, call: Negotiate) -> None:
+        """Whatever becomes of it, whoever called is answered."""
+        try:
+            await self._carry_out(call)
+        except SituError:
+            raise
+        except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
+            self._of.pop(call.ticket, None)
+            self._held.pop(call.ticket, None)
+            await self._refuse(call, (mistake(error, f"{type(call.message).__name__} of {call.client}"),))
 
     def _is_early(self, call: Negotiate, pools: Pools) -> bool:
         """Whether it is about something that is not deployed, or not yet: whoever connects again may be faster than
@@ -345,8 +339,8 @@ class QualityHost:
             asked = json.loads(message.body or b"{}")
             body, text = Answers(self._state, self.dropped()).to_operator(asked)
             said: dict[str, Any] = {"body": body, "text": text}
-        except SituError as error:
-            problem = error.problems[0]
+        except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
+            problem = error.problems[0] if isinstance(error, SituError) else mistake(error, "a question")
             said = {"code": problem.code.code, "message": problem.message, "hint": problem.hint}
         return Message(subject=message.subject, body=json.dumps(said).encode())
 
@@ -357,16 +351,11 @@ class QualityHost:
             case Keep():
                 await self._keep(effect)
             case Shaped():
-                self._put_shapes(effect.shapes)
+                self.reshaping.put(effect.shapes)
             case Reply():
                 await self._reply(effect)
             case Wake():
                 self._wake(effect.at)
-
-    def _put_shapes(self, shapes: Mapping[str, Shape | None]) -> None:
-        if shapes:
-            self._shapes.update(shapes)
-            self._reshaped.set()
 
     async def _keep(self, effect: Keep) -> None:
         """Nothing is told before it is kept, however long that takes."""

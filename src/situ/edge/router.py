@@ -162,7 +162,7 @@ class Router:
             self._declarations.run,
             self._declarations.release,
             self.quality.run,
-            self.quality.reshape,
+            self.quality.reshaping.run,
         )
         for work in works:
             self._begin(self._keep(work))
