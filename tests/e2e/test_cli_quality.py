@@ -110,6 +110,13 @@ def test_a_publisher_with_what_is_claimed_of_it(situ: Situ, plant: Path) -> None
     assert [each["expectation"] for each in data["profiles"][0]["claims"]] == ["panel/some"]
 
 
+def test_credentials_that_are_not_there(situ: Situ, plant: Path, tmp_path: Path) -> None:
+    ran = situ("quality", "--project", plant, "--credentials", tmp_path / "none.creds")
+    assert ran.code == 4
+    assert "error B111" in ran.err
+    assert "after `--credentials`" in " ".join(ran.err.split()), "nothing in situ.yaml is wrong"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(("hott",), "Q132"), (("--publisher", "nobody"), "Q132")],

@@ -237,6 +237,7 @@ def test_a_wrong_token_is_refused_at_once(server: NatsServer, tmp_path: Path) ->
     with pytest.raises(SituError) as failed:
         asyncio.run(open_bus(replace(server.address(), token_file=str(tmp_path / "none")), name="test"))
     assert failed.value.code == "B111"
+    assert "situ run" in failed.value.problems[0].hint
 
 
 # ── servers of others ──

@@ -24,6 +24,12 @@ from situ.settings.kinds import Text
 TOKEN = "bus"
 """The file in ``.situ/credentials`` that holds the key of the run, which may do everything on the embedded server."""
 
+OF_CLIENT = (
+    "Name a file that `situ client add NAME --out FILE` wrote: after `--credentials` where a command was given one, "
+    "else under `bus` in situ.yaml."
+)
+"""What to do about credentials that cannot be used."""
+_OF_RUN = "`situ run` writes it: start the run again, or connect as a client with `--credentials FILE`."
 _USER = re.compile(r"//[^/@]*@")
 
 
@@ -55,15 +61,15 @@ class Address:
 
     def token(self) -> str | None:
         """The secret itself, read now; None if none is needed."""
-        return read_secret(self.token_file, "the key") if self.token_file else None
+        return read_secret(self.token_file, "the key", _OF_RUN) if self.token_file else None
 
 
-def read_secret(file: str, what: str) -> str:
+def read_secret(file: str, what: str, remedy: str = OF_CLIENT) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        raise SituError(CREDENTIALS_UNUSABLE(file=file, what=what, reason=reason)) from error
+        raise SituError(CREDENTIALS_UNUSABLE(file=file, what=what, reason=reason, remedy=remedy)) from error
     return text.strip()
 
 

@@ -10,11 +10,12 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from situ.bus.address import Address, read_secret
+from situ.bus.address import OF_CLIENT, Address, read_secret
 from situ.bus.credentials import seed_in
 from situ.catalogue import CREDENTIALS_UNUSABLE
 from situ.errors import SituError
 
+_IN_SETTINGS = "Correct the path under `bus` in situ.yaml, or what stands in the file."
 _JWT, _SEED = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"
 
 
@@ -39,13 +40,13 @@ def _credentials(file: str) -> dict[str, Any]:
         # The client library would leave a half-open connection behind if it did not find a key.
         if seed is None:
             reason = "there is no key of a user in it"
-            raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason))
+            raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason, remedy=OF_CLIENT))
         return {"user_credentials": file}
     if seed is not None:
         return {"nkeys_seed_str": seed}
     if _SEED in text:
         reason = "the key in it is damaged"
-        raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason))
+        raise SituError(CREDENTIALS_UNUSABLE(file=file, what="the credentials", reason=reason, remedy=OF_CLIENT))
     user, colon, password = text.partition(":")
     return {"user": user, "password": password} if colon else {"token": text}
 
@@ -64,4 +65,4 @@ def _load(file: str, what: str, load: Callable[[], None]) -> None:
         load()
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or "it cannot be read"
-        raise SituError(CREDENTIALS_UNUSABLE(file=file, what=what, reason=reason)) from error
+        raise SituError(CREDENTIALS_UNUSABLE(file=file, what=what, reason=reason, remedy=_IN_SETTINGS)) from error

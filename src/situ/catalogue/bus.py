@@ -132,8 +132,9 @@ CREDENTIALS_UNUSABLE = define(
     "B111",
     "credentials that cannot be used",
     "`{file}`, which the bus needs for {what}, cannot be used: {reason}.",
-    "Correct the path under `bus` in situ.yaml, or what stands in the file.",
+    "{remedy}",
     file=str,
     what=str,
     reason=str,
+    remedy=str,
 )
