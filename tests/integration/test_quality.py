@@ -514,6 +514,33 @@ def test_a_shape_that_goes_wrong_keeps_no_other_from_being_in_force(
     run(main())
 
 
+def test_what_rests_is_never_active_at_a_router_that_forgot_it(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
+            await pump.capabilities.register("Level", rate(2))
+            made = await desk.expectations.register("levels", NEED, id="M1")
+            await desk.expectations.suspend(made)
+            await zone.crash()
+            kept = zone.registry.kept("quality")
+            kept.keep(dict.fromkeys(kept.read()))
+            heard: list[StateChange] = []
+            desk.expectations.on_change(heard.append)
+            advised: list[Advice] = []
+            pump.capabilities.on_advice(lambda advice: advised.append(advice) or Accept())
+            await zone.start()
+            assert zone.router is not None
+            state = zone.router.quality._state
+            await eventually(lambda: "desk/M1" in state.expectations and "pump/Level" in state.profiles)
+            await desk.expectations.states()
+            await asyncio.sleep(0.3)
+            assert state.expectations["desk/M1"].expectation.suspended
+            assert (heard, advised) == ([], [])
+            await desk.expectations.resume("M1")
+            await eventually(lambda: advised)
+
+    run(main())
+
+
 def test_another_process_under_the_name_begins_with_nothing(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:

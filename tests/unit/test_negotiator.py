@@ -493,6 +493,19 @@ def test_declared_things_wait_for_their_client() -> None:
     assert host.advices()[-1][0] == "withdraw"
 
 
+def test_what_rests_is_registered_as_that() -> None:
+    host = zone(READER, adapts=True)
+    assert expect(host, rate=(5, 10), suspended=True).suspended
+    host.pass_time(5)
+    assert (host.heard, host.shapes) == ([], {}), "it is not matched, and nobody is told of it"
+    host.call(Resuming, client="desk", id="desk/M1")
+    host.pass_time(1)
+    assert host.last("desk/M1").state == "satisfied"
+    host.call(Suspending, client="desk", id="desk/M1")
+    again = expects("desk/M1", rate=(5, 10), version=2)
+    assert host.call(Registering, client="desk", expectation=again).suspended, "who says nothing of it changes nothing"
+
+
 def declared_zone(*profiles: Profile) -> Host:
     """A zone whose project declares these, and an expectation of the desk's."""
     quality = Quality(

@@ -67,7 +67,9 @@ FROM_CLIENT = [
     Advertise(req=1, ad="a", type="A", filter="x > 1", scopes={"d": "s", "e": ("s", "t"), "rest": "any"}),
     FullList(ads={"a": Offered(type="A", filter="x > 1", scopes={"d": "s"})}),
     ChangeScopes(req=4, operation={"do": "drop", "dimension": "d", "scope": "s"}, epoch=3),
-    Expect(req=10, expectation="M1", sub="s", body={"need": {"rate": {"lb": 5}}, "utility": 2.5}, version=3),
+    Expect(
+        req=10, expectation="M1", sub="s", body={"need": {"rate": {"lb": 5}}, "utility": 2.5}, version=3, suspended=True
+    ),
     ChangeExpectation(req=11, expectation="M1", body={"utility": 4}, version=4),
     MoveExpectation(req=12, expectation="M1", call="suspend"),
     Provide(req=13, type="A", body={"capabilities": {"rate": {"cv": 2}}}),

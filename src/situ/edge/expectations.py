@@ -198,7 +198,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
     async def _register_again(self, registered: Expectation) -> None:
         self._take(registered, await self._expect(registered, version=registered.version))
         if registered.suspended:
-            await self._call(registered.id, "suspend")
+            await self._call(registered.id, "suspend")  # the router may know it, and not that it rests
 
     async def _expect(self, made: Expectation, version: int | None) -> Mapping[str, Any]:
         return await self._negotiating.ask(
@@ -208,6 +208,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
                 sub=made.subscription,
                 body=made.body,
                 version=version,
+                suspended=made.suspended,
             )
         )
 

@@ -119,6 +119,7 @@ class Calls:
             raise SituError(bad_name(message.expectation))
         id = f"{client}/{message.expectation}"
         found = told_expectation(message.body, self._around(client, subscription), id=id, subscription=subscription)
+        found = replace(found, suspended=message.suspended)
         return Registering(ticket=ticket, client=client, expectation=_at(found, message.version))
 
     def _change_expectation(self, ticket: int, client: str, message: ChangeExpectation) -> Updating:

@@ -22,6 +22,8 @@ class Expect:
     body: dict[str, Any]
     version: int | None = None
     """That it has, of one that was registered before; None: it is new."""
+    suspended: bool = False
+    """It rests, and does so from the first moment where it is not known any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,8 @@ def register(state: State, work: Work, given: Registering) -> None:
         return
     if held is None:
         state.order += 1
-        new = replace(wanted, order=state.order, version=step.version, suspended=False)
+        # Of a client that was away it may be one that rests.
+        new = replace(wanted, order=state.order, version=step.version)
         state.expectations[wanted.id] = held = Held(expectation=new)
     else:
         before = held.expectation
