@@ -30,7 +30,6 @@ from situ.quality.inputs import (
     Revising,
     Revoking,
     Suspending,
-    Unsubscribed,
     Updating,
 )
 from situ.quality.matching import State as Standing
@@ -178,8 +177,10 @@ def _leave(world: World, chance: random.Random, number: int) -> Do:
     client = chance.choice((*PUBLISHERS, "desk", "hall"))
     given: Input = chance.choice((Gone(client=client), Came(client=client)))
     if chance.random() < 0.2:
-        # What the project declares for a subscription waits for it, which takes another deployment.
-        given = Unsubscribed(subscription=chance.choice(SUBSCRIPTIONS[:2]))
+        # Some subscribe, others no longer do: what is declared for a subscription waits for it.
+        there = chance.sample(SUBSCRIPTIONS, chance.choice((2, 3, 3)))
+        relevant = {each: world.relevance.relevant[each] for each in SUBSCRIPTIONS if each in there}
+        return lambda host: host.deploy(relevance=replace(world.relevance, relevant=relevant))
     return lambda host: host.give(given)
 
 
@@ -344,8 +345,7 @@ def check_told(host: Host, seed: object) -> None:
 
 def check_restored(host: Host, world: World, seed: object) -> None:
     """With nobody left who wants anything, publishers do what they did by themselves."""
-    for each in SUBSCRIPTIONS:
-        host.give(Unsubscribed(subscription=each))
+    host.deploy(relevance=replace(world.relevance, relevant={}))
     for each in PUBLISHERS:
         host.give(Came(client=each))
     host.pass_time(200.0)

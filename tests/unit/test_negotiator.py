@@ -26,7 +26,6 @@ from situ.quality.inputs import (
     Revising,
     Revoking,
     Suspending,
-    Unsubscribed,
     Updating,
     Verdict,
 )
@@ -167,13 +166,23 @@ def test_raised_once_and_thinned_for_those_who_want_less() -> None:
 def test_revoked_everything_restores_the_baseline() -> None:
     host = zone(READER, adapts=True)
     expect(host, rate=(5, 10))
-    host.give(Unsubscribed(subscription=DESK))
+    before = host.relevance
+    host.deploy(relevance=all_relevant(("reader",), (HALL,)))
     host.pass_time(61)
     assert host.advices() == [("raise", {"rate": 5}, ""), ("relax", {"rate": 2}, "")]
     known = host.state.profiles["reader/badge"]
     assert known.profile.capabilities["rate"].cv == 2
     assert not known.ledger
-    assert host.state.expectations == {}
+    state = host.state
+    assert state.expectations == {}, "who unsubscribes expects nothing any more"
+    for left in (state.by_subscription, state.by_pool, state.in_force, state.shapes, state.claimed, state.declined):
+        assert not left
+    assert not any(kind == "tell" for kind, _ in state.times)
+    assert not any(key.startswith("expectation") for key in host.kept)
+    host.deploy(relevance=before)
+    expect(host, rate=(5, 10))
+    host.pass_time(1)
+    assert host.last("desk/M1").state == "satisfied", "what is called so again is heard of"
 
 
 def test_needed_again_within_the_grace() -> None:

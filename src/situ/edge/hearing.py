@@ -102,10 +102,6 @@ class Hearing(Generic[F]):
         queue: asyncio.Queue[F] = asyncio.Queue()
         return _taken(queue, self.add(queue.put_nowait))
 
-    def forget(self, kind: type[F], id: str) -> None:
-        """What is called so from now on is something else: its numbers begin anew."""
-        self._last.pop((kind, id), None)
-
     def tell(self, message: F) -> bool:
         """Hand a message on, unless it says nothing new."""
         key = (type(message), message.id)

@@ -23,7 +23,6 @@ from situ.quality.inputs import (
     Revising,
     Revoking,
     Suspending,
-    Unsubscribed,
     Updating,
 )
 
@@ -121,11 +120,6 @@ def _came(state: State, given: Came) -> Iterator[Cause]:
     yield from _all_of_client("came back" if given.client in state.gone else "came")(state, given)
 
 
-def _unsubscribed(state: State, given: Unsubscribed) -> Iterator[Cause]:
-    for id in state.by_subscription.get(given.subscription, ()):
-        yield Cause(what="was revoked", expectation=id)
-
-
 def _deployed(state: State, given: Deployed) -> Iterator[Cause]:
     yield Cause(what=PROJECT_CHANGED)
 
@@ -142,7 +136,6 @@ _CAUSES: Mapping[type[Input], Callable[[State, Any], Iterator[Cause]]] = {
     Answered: _answered,
     Gone: _all_of_client("left"),
     Came: _came,
-    Unsubscribed: _unsubscribed,
     Deployed: _deployed,
 }
 

@@ -262,21 +262,3 @@ def wait(state: State, work: Work, some: list[Held]) -> None:
             state.set_alarm(("tell", held.expectation.id), None)
             work.keep_expectation(held.expectation.id)
     put_expectations(state, work, changed)
-
-
-def unsubscribed(state: State, work: Work, subscription: str) -> None:
-    """With a subscription all its expectations are revoked; declared ones wait for it to come back."""
-    declared = []
-    for id in list(state.by_subscription.get(subscription, ())):
-        held = state.expectations[id]
-        if held.declared:
-            held.away = True
-            declared.append(held)
-        else:
-            drop_expectation(state, work, id)
-    for held in declared:
-        release(state, work, held.expectation.id)
-        held.told = held.told_at = None
-        state.set_alarm(("tell", held.expectation.id), None)
-        work.keep_expectation(held.expectation.id)
-    put_expectations(state, work, declared)

@@ -157,11 +157,6 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsubscribed:
-    subscription: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """The time of a :class:`~situ.quality.effects.Wake` has come. One too many does no harm."""
 
@@ -181,6 +176,5 @@ Input = (
     | Measured
     | Gone
     | Came
-    | Unsubscribed
     | Tick
 )

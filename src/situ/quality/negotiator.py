@@ -29,7 +29,7 @@ from situ.quality.calling import (
 )
 from situ.quality.causes import STARTED, Cause, causes_of
 from situ.quality.declared import PARETO
-from situ.quality.deploying import came, deploy, disown, left, unsubscribed
+from situ.quality.deploying import came, deploy, disown, left
 from situ.quality.effects import Effect, Keep, Shaped, Tell, Wake
 from situ.quality.inputs import (
     Answered,
@@ -47,7 +47,6 @@ from situ.quality.inputs import (
     Revoking,
     Suspending,
     Tick,
-    Unsubscribed,
     Updating,
 )
 from situ.quality.keeping import kept_values, take_up
@@ -219,10 +218,6 @@ def _came(state: State, work: Work, given: Came) -> None:
     came(state, work, given.client)
 
 
-def _unsubscribed(state: State, work: Work, given: Unsubscribed) -> None:
-    unsubscribed(state, work, given.subscription)
-
-
 _STEPS: Mapping[type[Input], Callable[[State, Work, Any], None]] = {
     Restored: _restored,
     Deployed: _deployed,
@@ -238,6 +233,5 @@ _STEPS: Mapping[type[Input], Callable[[State, Work, Any], None]] = {
     Measured: measured,
     Gone: _gone,
     Came: _came,
-    Unsubscribed: _unsubscribed,
     Tick: _tick,
 }
