@@ -105,6 +105,34 @@ def test_what_is_measured_at_once_is_measured_exactly() -> None:
         assert len(part.ends) == len({(row.client, row.source) for row in rows})
 
 
+def test_times_of_thousands_of_years_are_told_apart() -> None:
+    """Whoever lies about times must not have what others do measured wrongly, nor itself."""
+    year = 366 * 24 * 3_600 * SECOND
+    for seed in range(30):
+        dice = random.Random(seed)
+        rows = [
+            event(
+                number,
+                dice.randrange(-1900 * year, 7900 * year),
+                client="p",
+                source=f"s{dice.randrange(90)}",
+                received=0,
+            )
+            for number in range(400)
+        ]
+        meter = Meter({"p"})
+        for row in rows:
+            meter.take([row], START + 8000 * year)
+        part = meter.drain()
+        expected, got = slowly(rows, 8000 * year), together(part.panes)
+        assert {key: (each.gap, each.disordered, each.disordered_across) for key, each in got.items()} == {
+            key: (each.gap, each.disordered, each.disordered_across) for key, each in expected.items()
+        }, seed
+        for end in part.ends:
+            times = [row.time for row in rows if row.source == end.source]
+            assert (end.first, end.latest) == (times[0], max(times)), seed
+
+
 def test_nobody_else_is_measured() -> None:
     dice = random.Random(1)
     rows = history(dice, lateness=2 * SECOND)

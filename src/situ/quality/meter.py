@@ -187,32 +187,41 @@ def _older(times: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 class _BySource:
-    """Times put together by source, in their order; each source begins far behind the one before it."""
+    """Times put together by source, in their order."""
 
     def __init__(self, times: Ints, sources: Ints) -> None:
         self.order = np.argsort(sources, kind="stable")
         self.codes = sources[self.order]
-        self.base = int(times.min())
-        self.far = int(times.max()) - self.base + 1
-        self.times = times[self.order] - self.base + self.codes * self.far
+        self.times = times[self.order]
         self.begins = np.flatnonzero(np.diff(self.codes, prepend=-1))
+        self.latest = self._latest()
+
+    def _latest(self) -> Ints:
+        """With each event the latest time of its source so far."""
+        base = int(self.times.min())
+        far = int(self.times.max()) - base + 1
+        if far * (int(self.codes[-1]) + 1) > _UNKNOWN:
+            # Times so far apart that numbers are too small for the short way.
+            return np.concatenate([np.maximum.accumulate(own) for own in np.split(self.times, self.begins[1:])])
+        # Each source begins far behind the one before it.
+        lifted = self.codes * far - base
+        return np.maximum.accumulate(self.times + lifted) - lifted
 
     def gaps(self) -> Ints:
         """Of each event the time since the latest of its source before it, below 0 if that is later; unknown of a
         first."""
         found = np.full(len(self.times), -_UNKNOWN, dtype=np.int64)
         since = np.empty_like(self.times)
-        since[1:] = self.times[1:] - np.maximum.accumulate(self.times)[:-1]
+        since[1:] = self.times[1:] - self.latest[:-1]
         since[self.begins] = -_UNKNOWN
         found[self.order] = since
         return found
 
     def ends(self) -> list[tuple[int, int, int]]:
         """Source, time of its first event, latest time."""
-        codes = self.codes[self.begins]
-        first = self.times[self.begins] - codes * self.far + self.base
-        latest = np.maximum.reduceat(self.times, self.begins) - codes * self.far + self.base
-        return list(zip(codes.tolist(), first.tolist(), latest.tolist(), strict=True))
+        last = np.append(self.begins[1:], len(self.times)) - 1
+        columns = (self.codes[self.begins], self.times[self.begins], self.latest[last])
+        return list(zip(*(each.tolist() for each in columns), strict=True))
 
 
 def _buckets(durations: Ints) -> Ints:
