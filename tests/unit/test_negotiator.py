@@ -32,7 +32,7 @@ from situ.quality.inputs import (
 from situ.quality.negotiator import new_state
 from situ.quality.panes import Pane
 from situ.quality.problem import Plan, Problem
-from situ.quality.profile import Mode, Profile
+from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import Property
 from situ.quality.shape import Limit
 from situ.quality.strategies.named import NAMED
@@ -617,6 +617,71 @@ def test_property_that_is_no_more() -> None:
     assert host.last("desk/M1").state == "revoked"
     assert host.state.expectations == {}
     assert not any(key.startswith("expectation") for key in host.kept)
+
+
+def _calm(*levels: str) -> Property:
+    return Property(name="calm", lo=0, hi=len(levels) - 1, levels=levels, determined_by="publisher")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_levels_that_have_other_places(restarted: bool) -> None:
+    """What was done before, claimed and advised stays what it was called, wherever that stands now."""
+    before, after = _calm("low", "high", "highest"), _calm("none", "low", "medium", "high", "highest")
+    capability = Capability(about=before, lb=0, ub=2, cv=0)
+    reader = Profile(publisher="reader", type="badge", capabilities={"calm": capability})
+    host = Host(quality=Quality(properties={"calm": before}), relevance=all_relevant(("reader",), (DESK,))).start()
+    host.on_advice = _follow_levels
+    host.call(Providing, client="reader", profile=reader)
+    wanted = expects("desk/M1", needs={"calm": Need(about=before, lb=1, ub=2)})
+    host.call(Registering, client="desk", expectation=wanted)
+    host.pass_time(1)
+    assert host.last("desk/M1").state == "satisfied"
+    assert host.advices() == [("raise", {"calm": "high"}, "")]
+    host.quality = Quality(properties={"calm": after})
+    if restarted:
+        host.start_again()
+    else:
+        host.deploy()
+    host.pass_time(1)
+    known = host.state.profiles["reader/badge"]
+    assert known.ledger.baseline == {"calm": 1}, "low"
+    assert known.course.unproven == {"calm": 3}, "high"
+    assert known.course.asked is not None
+    assert known.course.asked.values == {"calm": 3}
+    assert host.last("desk/M1").state == "satisfied"
+    host.call(Revoking, client="desk", id="desk/M1")
+    host.pass_time(70)
+    assert host.advices()[-1] == ("relax", {"calm": "low"}, "")
+
+
+def test_a_level_that_is_no_more() -> None:
+    before, after = _calm("low", "high", "highest"), _calm("high", "highest")
+    capability = Capability(about=before, lb=0, ub=2, cv=0)
+    reader = Profile(publisher="reader", type="badge", capabilities={"calm": capability})
+    host = Host(quality=Quality(properties={"calm": before}), relevance=all_relevant(("reader",), (DESK,))).start()
+    host.on_advice = _follow_levels
+    host.call(Providing, client="reader", profile=reader)
+    host.call(
+        Registering,
+        client="desk",
+        expectation=expects("desk/M1", needs={"calm": Need(about=before, lb=1, ub=2)}),
+    )
+    host.call(Revising, client="reader", id="reader/badge", capabilities={"calm": replace(capability, lb=1, cv=1)})
+    host.deploy(quality=Quality(properties={"calm": after}))
+    host.pass_time(70)
+    known = host.state.profiles["reader/badge"]
+    assert known.ledger.baseline in ({}, {"calm": 0})
+    assert known.profile.capabilities["calm"].cv == 0
+
+
+def _follow_levels(host: Host, advice: Advice) -> None:
+    """As :func:`follow`, for levels."""
+    known = host.state.profiles[advice.profile].profile.capabilities
+    values = {id: float(known[id].about.levels.index(value)) for id, value in advice.values.items()}
+    if advice.kind == "raise":
+        host.later(Answered(client="reader", advice=advice.id, verdict="accepted"))
+    host.tickets += 1
+    host.later(Revising(ticket=host.tickets, client="reader", id=advice.profile, values=values))
 
 
 # ── measured ──

@@ -27,6 +27,7 @@ from situ.quality.presence import (
     put_expectations,
     release,
 )
+from situ.quality.relevelling import follow_levels, levels_of
 from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
 
@@ -81,7 +82,12 @@ def _read_again(state: State, work: Work) -> None:
         if profile is None:
             drop_profile(state, work, id)
         else:
-            each.profile = profile
+            before, each.profile = levels_of(each.profile), profile
+            claimants = set(each.ledger.claims)
+            follow_levels(each, before)
+            for claimant in claimants - each.ledger.claims.keys():
+                state.claimed[claimant].discard(id)
+                work.expectations.add(claimant)
 
 
 def disown(state: State, work: Work, id: str, held: Held) -> None:

@@ -24,6 +24,7 @@ from situ.quality.json_form import (
 from situ.quality.ledger import Ledger
 from situ.quality.profile import Profile
 from situ.quality.property import Property
+from situ.quality.relevelling import follow_levels, levels_of
 from situ.quality.shape_form import shape_as_json, shape_from_json
 from situ.quality.state import Held, Known, State
 from situ.quality.work import Work
@@ -80,6 +81,7 @@ def _profile(state: State, id: str) -> Any:
         "violated": sorted(known.violated),
         "told": None if known.told is None else known.told.as_json(),
         "told_at": known.told_at,
+        "levels": levels_of(known.profile),
     }
 
 
@@ -204,7 +206,7 @@ def known_from_json(value: Mapping[str, Any], properties: Mapping[str, Property]
     profile = read_profile(value["profile"], properties)
     if profile is None:
         return None
-    return Known(
+    known = Known(
         profile=profile,
         declared=value["declared"],
         ledger=Ledger.from_json(value["ledger"]),
@@ -214,6 +216,8 @@ def known_from_json(value: Mapping[str, Any], properties: Mapping[str, Property]
         told=None if value["told"] is None else Usage.from_json(value["told"]),
         told_at=value["told_at"],
     )
+    follow_levels(known, value.get("levels", {}))
+    return known
 
 
 def read_expectation(value: Any, properties: Mapping[str, Property]) -> Expectation | None:

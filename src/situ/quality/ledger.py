@@ -75,6 +75,11 @@ class Ledger:
             self.mode = after.mode if after.modes else ""
         self.claims = {id: kept for id, each in self.claims.items() if (kept := _still(each, after, names))}
 
+    def replace(self, baseline: dict[str, float], claims: dict[str, Target]) -> None:
+        """The same in other numbers; of claims of nothing nothing is left."""
+        self.baseline, self._best = baseline, None
+        self.claims = {id: each for id, each in claims.items() if each}
+
     def target(self, profile: Profile, meets: Meets) -> Target:
         """What a profile is to do, in all that was ever claimed; nothing, where it has no such property any more."""
         claimed = self._claimed(profile)
