@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from situ.quality.formula import read_formula
 from situ.quality.problem import Problem, Target, point_at
 from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import BUILT_IN, Property
+from situ.quality.strategies import cheapest
 from situ.quality.strategies.named import NAMED, make_plan
 
 A = Property(name="a", lo=0, hi=10, maximise=False)
@@ -335,3 +337,52 @@ def test_whoever_is_relevant_to_nobody_is_left_alone() -> None:
         plan = NAMED[name](alone)
         assert not plan.targets
         assert not plan.declined
+
+
+# ── bounds ──
+
+
+def many_readers(count: int, *, apart: bool = False) -> Problem:
+    """Readers of which each could serve a desk; ``apart``: each but one of its own."""
+    readers = [
+        profile(f"P{at:04}", capability(RATE, 1, 60, 2, Points(((1.0, 0.0), (60.0, 6.0 + at % 7)))))
+        for at in range(count)
+    ]
+    desks = tuple(
+        replace(expectation(f"d{at:02}/X", f"d{at:02}/s", need(RATE, 5 + at, 60)), order=at + 1) for at in range(10)
+    )
+    found = problem(desks, *readers, strategy=Strategy(name="cheapest"))
+    if not apart:
+        return found
+    pools = {id: f"t{at}" for at, id in enumerate(found.profiles)}
+    return replace(found, pools=pools, relevant={f"d{at:02}/s": frozenset({f"t{at}"}) for at in range(10)})
+
+
+def test_cheapest_weighs_so_many_and_serves_more_one_by_one() -> None:
+    few = NAMED["cheapest"](many_readers(cheapest.MOST_JOINED))
+    many = NAMED["cheapest"](many_readers(2_000))
+    assert many.adopted.keys() == few.adopted.keys() == {f"d{at:02}/X" for at in range(10)}
+    assert many.cost == few.cost, "it is the cheapest in either way"
+    assert not many.exact
+    assert many.bound is None
+    apart = many_readers(500, apart=True)
+    assert NAMED["cheapest"](apart).exact, "those that nothing joins are no more work than each of them"
+
+
+def test_cheapest_keeps_to_its_budget_with_many() -> None:
+    wide = replace(many_readers(500), strategy=Strategy(name="cheapest", budget=0.5))
+    plan = NAMED["cheapest"](wide)
+    assert plan.cost <= 0.5
+    assert plan.adopted
+    assert {each.why for each in plan.declined.values()} == {"budget"}
+    assert not any(each.exact for each in plan.declined.values())
+
+
+def test_cheapest_with_many_takes_no_longer_than_pareto_takes() -> None:
+    large = many_readers(2_000)
+    times = {}
+    for name in ("pareto", "cheapest"):
+        began = time.thread_time()
+        NAMED[name](large)
+        times[name] = time.thread_time() - began
+    assert times["cheapest"] < 10 * times["pareto"] + 0.5
