@@ -317,6 +317,18 @@ def test_what_makes_no_sense_is_refused_with_all_reasons(zones: Zones) -> None:
     run(main())
 
 
+def test_of_very_much_that_is_wrong_the_first_is_told(zones: Zones) -> None:
+    async def main() -> None:
+        async with zones() as zone, zone.connect("desk") as desk:
+            with pytest.raises(SituError) as refused:
+                await desk.expectations.register("levels", {f"p{at}": {"lb": 1} for at in range(60)}, id="M1")
+            (problem,) = refused.value.problems
+            assert problem.message.startswith("There is no property `p0`.")
+            assert problem.message.endswith("There is no property `p9`. And 50 more.")
+
+    run(main())
+
+
 def test_a_call_about_a_subscription_that_never_comes_is_refused(zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("situ.edge.quality_host._PATIENCE", 0.2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from situ.deployment.relevance import Pools
+from situ.documents import Limits
 from situ.edge.quality_calls import Calls
 from situ.errors import SituError
 from situ.overlay.quality_messages import (
@@ -36,6 +38,7 @@ from situ.quality.inputs import (
 )
 from situ.quality.problem import Plan
 from situ.quality.state import Held, Known, State
+from situ.quality.told import told_profile, told_revision
 from tests.project_files import write
 
 FILES = {
@@ -99,6 +102,58 @@ def test_all_that_is_wrong_is_said_at_once(calls: Calls) -> None:
     need = {"rate": {"lb": 10, "ub": 5}, "rates": {"lb": 1}, "confidence": {"lb": 175}, "latency": {"ub": "5 kg"}}
     message = Expect(req=1, expectation="M1", sub="warm", body={"need": need, "utilty": 1})
     assert sorted(codes(calls, "desk", message)) == ["P103", "Q101", "Q102", "Q103", "Q104"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            Expect(req=1, expectation="M", sub="warm", body={"need": {f"p{at}": None for at in range(4_000)}}),
+            "4000 prop",
+        ),
+        (Expect(req=1, expectation="M", sub="warm", body={f"p{at}": 1 for at in range(9_000)}), "more than 10000 val"),
+        (Provide(req=1, type="Warm", body={"capabilities": {f"p{at}": {"cv": 1} for at in range(101)}}), "101 prop"),
+        (
+            Provide(
+                req=1,
+                type="Warm",
+                body={"mode": "m1", "modes": [{"name": f"m{at}", "values": {"rate": at}} for at in range(101)]},
+            ),
+            "101 modes",
+        ),
+        (
+            Provide(
+                req=1,
+                type="Warm",
+                body={"mode": "m", "modes": [{"name": "m", "values": {f"p{at}": 1 for at in range(200)}}]},
+            ),
+            "200 prop",
+        ),
+    ],
+)
+def test_too_much_is_refused_before_it_is_looked_at(calls: Calls, body: Negotiated, said: str) -> None:
+    began = time.thread_time()
+    client = "reader" if isinstance(body, Provide) else "desk"
+    with pytest.raises(SituError) as refused:
+        calls.read(1, client, body)
+    assert time.thread_time() - began < 1
+    assert len(refused.value.problems) <= 3
+    found = {each.code.code: each.message for each in refused.value.problems}
+    assert said in found.get("Q120", found.get("P108", ""))
+
+
+def test_what_a_file_says_at_length_can_be_changed(calls: Calls) -> None:
+    cost = {"points": [[at, at] for at in range(1_000)]}
+    known = {name: {"lb": 0, "ub": 999, "cv": 5, "cost": cost} for name in ("rate", "imprecision of value")}
+    found = told_profile(
+        {"capabilities": known},
+        calls._around("reader"),
+        publisher="reader",
+        type="Warm",
+        limits=Limits(size=1_000_000, nodes=100_000),
+    )
+    after, told = told_revision({"capabilities": {"rate": {"cv": 7}}}, calls._around("reader"), known=found)
+    assert (after.capabilities["rate"].cv, told) == (7, {"rate"})
 
 
 def test_an_expectation_is_about_a_subscription_of_its_client(calls: Calls) -> None:

@@ -180,6 +180,15 @@ BAD_SCALE = define(
     name=str,
     what=str,
 )
+TOO_MANY = define(
+    "Q120",
+    "too many at once",
+    "There are {count} {what} here, and {most} at most are looked at.",
+    "Leave out what nobody needs.",
+    count=int,
+    what=str,
+    most=int,
+)
 NOT_A_DRAFT = define(
     "Q131",
     "file without drafts",

@@ -56,6 +56,8 @@ from situ.registry import Registry
 _log = logging.getLogger("situ.quality")
 _PART = "quality"
 _PAUSE = 0.5
+_MOST_TOLD = 10
+"""Things that are wrong with one call."""
 _PATIENCE = 5.0
 """Seconds that a call about a subscription waits for it to be deployed."""
 
@@ -326,9 +328,12 @@ class QualityHost:
                 await self._call(call)
 
     async def _refuse(self, call: Negotiate, problems: Iterable[Problem]) -> None:
-        """All that is wrong, under the first code."""
+        """All that is wrong, under the first code; of very much the first."""
         found = tuple(problems)
-        text = " ".join(dict.fromkeys(each.message for each in found))
+        messages = list(dict.fromkeys(each.message for each in found))
+        if (more := len(messages) - _MOST_TOLD) > 0:
+            messages[_MOST_TOLD:] = [f"And {more:,} more."]
+        text = " ".join(messages)
         of, first = type(call.message).__name__, found[0]
         nack = Nack(of=of, req=call.message.req, code=first.code.code, message=text, hint=first.hint)
         await self._answer(call.ticket, nack)

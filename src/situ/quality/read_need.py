@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast, get_args
 
-from situ.catalogue import BAD_ATTRIBUTE, NEED_OPTION_UNFIT, OUTSIDE_DOMAIN, UNKNOWN_PROPERTY
+from situ.catalogue import BAD_ATTRIBUTE, NEED_OPTION_UNFIT, OUTSIDE_DOMAIN, TOO_MANY, UNKNOWN_PROPERTY
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.errors import nearest
 from situ.quality.around import Around, numeric
@@ -19,6 +19,8 @@ from situ.types.model import Attribute
 from situ.units import NO_UNIT
 
 NEED_KEYS = ("lb", "ub", "unit", "of", "each", "missing", "per", "across", "keep", "max_silence", "per_key")
+MOST_PROPERTIES = 100
+"""Of one need, profile or mode."""
 OF = " of "
 IMPRECISION = "imprecision"
 
@@ -95,11 +97,23 @@ class Named:
         self.read.problems.add(BAD_ATTRIBUTE(place.location, what=what, remedy=remedy))
 
 
-def read_needs(named: Named, values: Values, entries: Iterable[tuple[Scalar, Node]]) -> dict[str, Need] | None:
+Entries = tuple[tuple[Scalar, Node], ...]
+
+
+def not_too_many(read: Reader, entries: Entries) -> Entries:
+    """What is said of properties; of more than anybody has, nothing is looked at, and that is said."""
+    if len(entries) <= MOST_PROPERTIES:
+        return entries
+    first = entries[MOST_PROPERTIES][0]
+    read.problems.add(TOO_MANY(first.location, count=len(entries), what="properties", most=MOST_PROPERTIES))
+    return ()
+
+
+def read_needs(named: Named, values: Values, entries: Entries) -> dict[str, Need] | None:
     """All needs of an expectation by the ids of their properties; None if something is wrong with one of them."""
     found: dict[str, Need] = {}
-    wrong = False
-    for key, node in entries:
+    wrong = len(entries) > MOST_PROPERTIES
+    for key, node in not_too_many(named.read, entries):
         need = _need(named, values, key, node)
         if need is not None and need.about.id in found:
             named.read.wrong(key, f"each property once, and `{need.about.id}` is there already")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from situ.catalogue import BAD_MODES, CURRENT_OUTSIDE, NOT_PUBLISHERS
+from situ.catalogue import BAD_MODES, CURRENT_OUTSIDE, NOT_PUBLISHERS, TOO_MANY
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.errors import nearest
 from situ.quality.around import Around
 from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import Property
 from situ.quality.read_cost import read_cost, read_plain_cost
-from situ.quality.read_need import Named
+from situ.quality.read_need import Named, not_too_many
 from situ.quality.read_value import Values
 
 PROFILE_KEYS = ("publisher", "type", "capabilities", "modes", "mode")
 CAPABILITY_KEYS = ("lb", "ub", "cv", "unit", "of", "cost")
+MOST_MODES = 100
+"""Each is weighed against each, and against all that anybody expects."""
 MODE_KEYS = ("name", "values", "cost")
 
 
@@ -43,7 +45,7 @@ def read_capabilities(read: Reader, around: Around, fields: Fields, type: str) -
     """The free capabilities that are right, by the ids of their properties."""
     found: dict[str, Capability] = {}
     named = Named(read, around, (type,))
-    for key, node in _entries(fields, "capabilities"):
+    for key, node in not_too_many(read, _entries(fields, "capabilities")):
         capability = _capability(named, key, node)
         if capability is not None and capability.about.id in found:
             read.wrong(key, f"each property once, and `{capability.about.id}` is there already")
@@ -88,7 +90,11 @@ def _modes(read: Reader, around: Around, fields: Fields, type: str) -> tuple[dic
     named = Named(read, around, (type,))
     moded: dict[str, Property] = {}
     modes: list[Mode] = []
-    for node in fields.items("modes"):
+    items = fields.items("modes")
+    if len(items) > MOST_MODES:
+        read.problems.add(TOO_MANY(items[MOST_MODES].location, count=len(items), what="modes", most=MOST_MODES))
+        return {}, ()
+    for node in items:
         body = read.fields(node, required=("name", "values"), optional=("cost",))
         if body is None:
             continue
@@ -113,7 +119,7 @@ def _values(named: Named, body: Fields) -> tuple[dict[str, Property], dict[str, 
     reading = Values(named.read, named.around.types.units)
     properties: dict[str, Property] = {}
     values: dict[str, float] = {}
-    for key, node in body.entries("values"):
+    for key, node in not_too_many(named.read, body.entries("values")):
         about = _declarable(named, key)
         value = None if about is None else reading.value(about, node)
         if about is not None and value is not None:

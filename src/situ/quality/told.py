@@ -20,11 +20,14 @@ from situ.quality.json_form import profile_as_json
 from situ.quality.profile import Profile
 from situ.quality.property import Property
 from situ.quality.read_expectation import OPTION_KEYS, read_parts
-from situ.quality.read_need import Named
+from situ.quality.read_need import Named, not_too_many
 from situ.quality.read_profile import CAPABILITY_KEYS, read_profile
 from situ.quality.read_value import Values
 
-_LIMITS = Limits(size=1024 * 1024, nodes=20_000)
+_LIMITS = Limits(size=512 * 1024, nodes=10_000)
+"""Of what is told: whoever reads it does nothing else meanwhile."""
+_WHOLE = Limits(size=4 * 1024 * 1024, nodes=100_000)
+"""Of a profile that is there already, of which a file may have said more."""
 
 
 def told_expectation(value: Any, around: Around, *, id: str, subscription: str) -> Expectation:
@@ -42,10 +45,10 @@ def told_changes(value: Any, around: Around, *, subscription: str) -> dict[str, 
     return parts
 
 
-def told_profile(value: Any, around: Around, *, publisher: str, type: str) -> Profile:
+def told_profile(value: Any, around: Around, *, publisher: str, type: str, limits: Limits = _LIMITS) -> Profile:
     """A profile: ``capabilities``, ``modes`` and ``mode``. :class:`SituError` with everything that is wrong."""
     problems = Problems()
-    fields = _fields(value, "profile", ("capabilities", "modes", "mode"), problems)
+    fields = _fields(value, "profile", ("capabilities", "modes", "mode"), problems, limits)
     types = around.types_for(publisher)
     if types.event(type) is None:
         remedy = "A profile is about an event type that its publisher has a name for."
@@ -70,13 +73,14 @@ def told_revision(value: Any, around: Around, *, known: Profile) -> tuple[Profil
     whole["capabilities"] = there | {id: {**there.get(id, {}), **each} for id, each in told.items()}
     if "mode" in fields:
         whole["mode"] = value["mode"]
-    return told_profile(whole, around, publisher=known.publisher, type=known.type), frozenset(told)
+    found = told_profile(whole, around, publisher=known.publisher, type=known.type, limits=_WHOLE)
+    return found, frozenset(told)
 
 
 def _told_capabilities(named: Named, fields: Fields) -> dict[str, dict[str, Any]]:
     """What is told of capabilities, by the ids of properties and in their units: it goes beside what is not told."""
     found: dict[str, dict[str, Any]] = {}
-    for key, node in fields.entries("capabilities"):
+    for key, node in not_too_many(named.read, fields.entries("capabilities")):
         body = named.read.fields(node, optional=CAPABILITY_KEYS)
         about = None if body is None else named.property(key, body)
         if body is None or about is None:
@@ -110,7 +114,7 @@ def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
     reading = Values(Reader(problems), around.types.units)
     named = Named(Reader(problems), around, (type,))
     found = {}
-    for key, node in fields.entries("values"):
+    for key, node in not_too_many(named.read, fields.entries("values")):
         about = named.property(key)
         at = None if about is None else reading.value(about, node)
         if about is not None and at is not None:
@@ -119,12 +123,12 @@ def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
     return found
 
 
-def _fields(value: Any, what: str, keys: tuple[str, ...], problems: Problems) -> Fields:
+def _fields(value: Any, what: str, keys: tuple[str, ...], problems: Problems, limits: Limits = _LIMITS) -> Fields:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = "null"
-    document = parse_json(text, what, _LIMITS)
+    document = parse_json(text, what, limits)
     problems.extend(document.problems)
     fields = None if document.root is None else Reader(problems).fields(document.root, optional=keys)
     if fields is None:
