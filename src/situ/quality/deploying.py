@@ -51,7 +51,7 @@ def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) ->
             work.profiles.add(id)
     if another and (clients := declared_for(state)):
         work.keep.add(PRESENCE)
-        for client in clients & (state.here | state.heard):
+        for client in clients & (state.here | state.heard) - state.noted:
             _note(state, work, client)
     if given.quality.strategies != former.strategies:
         work.pools |= state.in_pool.keys()

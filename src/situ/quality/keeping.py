@@ -160,9 +160,9 @@ def take_up(state: State, kept: Mapping[str, Any], properties: Mapping[str, Prop
                 (state.here if value == "connected" else state.heard).add(id)
             case _:
                 _take_up_other(state, key, value)
+    state.noted = state.here | state.heard
     if PRESENCE not in kept:
         state.here = declared_for(state) - state.gone
-    state.noted = state.here | state.heard
     for profile, known in state.profiles.items():
         for each in [each for each in known.ledger.claims if each not in state.expectations]:
             known.ledger.release(each)
