@@ -330,7 +330,7 @@ def test_of_very_much_that_is_wrong_the_first_is_told(zones: Zones) -> None:
 
 
 def test_a_call_about_a_subscription_that_never_comes_is_refused(zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situ.edge.quality_host._PATIENCE", 0.2)
+    monkeypatch.setattr("situ.edge.early_calls.PATIENCE", 0.2)
 
     async def main() -> None:
         async with zones() as zone, zone.connect("desk") as desk:

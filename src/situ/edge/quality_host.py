@@ -19,6 +19,8 @@ from situ.bus.interface import Ack, Bus, Serving
 from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.relevance import Pools
+from situ.edge import early_calls
+from situ.edge.early_calls import EarlyCalls
 from situ.edge.mistakes import mistake
 from situ.edge.quality_answers import Answers
 from situ.edge.quality_calls import Calls
@@ -28,7 +30,7 @@ from situ.errors import Problem, SituError
 from situ.event.message import Message
 from situ.overlay.effects import Negotiate, Presence
 from situ.overlay.messages import FromRouter, Nack
-from situ.overlay.quality_messages import AskQuality, Expect, Provide, QualityAck
+from situ.overlay.quality_messages import AskQuality, QualityAck
 from situ.quality.effects import Keep, Reply, Shaped, Tell, Wake
 from situ.quality.expectation import Expectation
 from situ.quality.inputs import (
@@ -58,8 +60,6 @@ _PART = "quality"
 _PAUSE = 0.5
 _MOST_TOLD = 10
 """Things that are wrong with one call."""
-_PATIENCE = 5.0
-"""Seconds that a call about a subscription waits for it to be deployed."""
 
 
 _LOOKED_AT = (
@@ -122,8 +122,7 @@ class QualityHost:
         self._pools: Pools | None = None
         self._of: dict[int, tuple[str, int]] = {}
         """Ticket → the kind of message that asked, and its number."""
-        self._held: dict[int, tuple[Negotiate, float]] = {}
-        """Ticket → a call about something that is not deployed yet, and until when it waits."""
+        self._early = EarlyCalls()
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._awaited: set[str] = set()
@@ -184,7 +183,7 @@ class QualityHost:
             case Negotiate():
                 await self._call(given)
             case _LookAgain():
-                await self._try_held()
+                await self._try_early()
             case Measured():
                 await self._step(replace(given, panes=tuple(map(self._as_called, given.panes))))
             case _GraceOver():
@@ -247,7 +246,7 @@ class QualityHost:
             return
         if self._pools is None or _matters(before, deployment):
             await self._work_out()
-        await self._try_held()
+        await self._try_early()
 
     async def _work_out(self) -> None:
         self._in_use = True
@@ -271,8 +270,9 @@ class QualityHost:
         if self._pools is None:
             await self._work_out()
         assert self._pools is not None
-        if self._is_early(call, self._pools) and self._hold(call):
-            asyncio.get_running_loop().call_later(_PATIENCE, self._queue.put_nowait, _LookAgain())
+        loop = asyncio.get_running_loop()
+        if self._early.hold(call, self._pools, loop.time()):
+            loop.call_later(early_calls.PATIENCE, self._queue.put_nowait, _LookAgain())
             return
         try:
             if isinstance(message, AskQuality):
@@ -294,38 +294,13 @@ class QualityHost:
             raise
         except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
             self._of.pop(call.ticket, None)
-            self._held.pop(call.ticket, None)
             await self._refuse(call, (mistake(error, f"{type(call.message).__name__} of {call.client}"),))
 
-    def _is_early(self, call: Negotiate, pools: Pools) -> bool:
-        """Whether it is about something that is not deployed, or not yet: whoever connects again may be faster than
-        what it subscribes to and advertises."""
-        match call.message:
-            case Expect(sub=sub):
-                return f"{call.client}/{sub}" not in pools.deployment.subscriptions
-            case Provide(type=type):
-                return f"{call.client}/{type}" not in pools.profiles
-        return False
-
-    def _hold(self, call: Negotiate) -> bool:
-        """Keep it for a while; False: it was kept for long enough."""
-        loop = asyncio.get_running_loop()
-        _, until = self._held.setdefault(call.ticket, (call, loop.time() + _PATIENCE))
-        if loop.time() < until:
-            return True
-        del self._held[call.ticket]
-        return False
-
-    async def _try_held(self) -> None:
-        """Make the calls whose time has come, and wait for the others."""
-        loop, pools = asyncio.get_running_loop(), self._pools
-        assert pools is not None
-        for ticket, (call, until) in tuple(self._held.items()):
-            if not self._is_early(call, pools):
-                del self._held[ticket]
-                await self._call(call)
-            elif loop.time() >= until:
-                await self._call(call)
+    async def _try_early(self) -> None:
+        """Make the calls whose time has come."""
+        assert self._pools is not None
+        for call in self._early.due(self._pools, asyncio.get_running_loop().time()):
+            await self._call(call)
 
     async def _refuse(self, call: Negotiate, problems: Iterable[Problem]) -> None:
         """All that is wrong, under the first code; of very much the first."""
