@@ -15,6 +15,7 @@ from situ.quality.feedback import Advice, StateChange, Usage
 from situ.quality.inputs import (
     Answered,
     Came,
+    Deployed,
     Gone,
     Measured,
     Providing,
@@ -513,6 +514,26 @@ def test_what_rests_is_registered_as_that() -> None:
     host.call(Suspending, client="desk", id="desk/M1")
     again = expects("desk/M1", rate=(5, 10), version=2)
     assert host.call(Registering, client="desk", expectation=again).suspended, "who says nothing of it changes nothing"
+
+
+def test_who_lost_all_memory_is_heard() -> None:
+    host = zone(READER, adapts=True)
+    for floor in (5, 6, 7):
+        expect(host, f"desk/M{floor}", rate=(floor, 10))
+        host.pass_time(2)
+    host.kept, count = {}, len(host.heard)
+    host.state = new_state()
+    host.give(Restored(number=1_000))
+    host.give(Deployed(quality=host.quality, relevance=host.relevance))
+    host.call(Providing, client="reader", profile=READER)
+    expect(host, "desk/M5", rate=(5, 10))
+    host.pass_time(2)
+    assert [each.state for each in host.heard[count:] if isinstance(each, StateChange)][-1] == "satisfied"
+    again = Restored(kept={key: json.loads(value) for key, value in host.kept.items()}, number=5_000)
+    number, host.state = host.state.number, new_state()
+    host.give(again)
+    host.give(Deployed(quality=host.quality, relevance=host.relevance))
+    assert number <= host.state.number < 2_000, "who remembers goes on from there"
 
 
 def declared_zone(*profiles: Profile) -> Host:

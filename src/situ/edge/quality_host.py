@@ -134,7 +134,7 @@ class QualityHost:
     async def start(self) -> None:
         """Go on with what was kept."""
         kept = await asyncio.to_thread(self._kept.read)
-        self._queue.put_nowait(Restored(kept=kept))
+        self._queue.put_nowait(Restored(kept=kept, number=time.time_ns() // 1_000_000))
         self._in_use = bool(kept)
         self._serving = await self._bus.serve(self._names.quality, self._asked)
 

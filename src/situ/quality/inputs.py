@@ -37,6 +37,9 @@ class Restored:
     """What :class:`~situ.quality.effects.Keep` wrote down before. The machine begins with this and ``Deployed``."""
 
     kept: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    number: int = 0
+    """From which messages are numbered where nothing was kept. Clients may have heard somebody before whose memory is
+    lost, and take what has a lower number for a repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

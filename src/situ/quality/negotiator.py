@@ -119,7 +119,7 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
         state.deployed = given
     if state.restored is None or state.deployed is None:
         return
-    kept, deployed = state.restored.kept, state.deployed
+    kept, deployed, state.number = state.restored.kept, state.deployed, state.restored.number
     state.begun, state.restored = True, Restored()
     work.causes.add(state, Cause(what=STARTED))
     lost = take_up(state, kept, deployed.quality.known)
