@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from situ.catalogue import NOT_NEGOTIATED
@@ -45,9 +45,13 @@ class Answers:
         return {"states": [self._told(id, anew=bool(asked.about)).as_json() for id in wanted]}, ""
 
     def _told(self, id: str, *, anew: bool) -> StateChange:
-        """What its client was told last, under the same number, if it was told anything; else as it is now."""
-        told = self.state.expectations[id].told
-        return look(self.state, id) if anew or told is None else told
+        """What its client was told last, under the same number, if it was told anything; else as it is now. Of what
+        rests nobody is told anything: it has no number, by which whoever catches up knows it for nothing new."""
+        held = self.state.expectations[id]
+        if held.told is not None and not anew:
+            return held.told
+        found = look(self.state, id)
+        return found if held.active else replace(found, number=0)
 
     def _to_publisher(self, client: str, type: str) -> Answer:
         mine = {each.profile.type: each for each in self.state.profiles.of(client).values()}
