@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from situ.quality import exact, greedy, ground
+from situ.quality import exact, greedy, turns
 from situ.quality.matching import State, match
 from situ.quality.parts import parts_of
 from situ.quality.problem import STAY, Plan, Problem, point_at
@@ -83,7 +83,7 @@ def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: 
     problems = [make_problem(280_000 + seed, Kind(expectations=8)) for seed in range(NORMAL)]
     kept = [replace(each, standing=standing_of(each)) for each in problems]
     far = [NAMED["pareto"](each) for each in (*problems, *kept)]
-    monkeypatch.setattr(ground, "_AHEAD", ahead)
+    monkeypatch.setattr(turns, "_AHEAD", ahead)
     for seed, (each, expected) in enumerate(zip((*problems, *kept), far, strict=True)):
         assert NAMED["pareto"](each) == expected, seed
     assert sum(bool(each.targets) for each in far) > NORMAL / 4

@@ -7,7 +7,8 @@ whoever is asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
@@ -18,6 +19,7 @@ from situ.quality.profile import Profile
 
 Serving = Mapping[str, tuple[Expectation, tuple[str, ...]]]
 """Expectation, by its id → the profiles that are moved for it."""
+_NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Claims(Mapping[str, tuple[Claim, ...]]):
@@ -58,18 +60,18 @@ class Claims(Mapping[str, tuple[Claim, ...]]):
         return Claim(expectation=expectation.id, profile=profile.id, target=Target(values=values, mode=mode))
 
 
-def claims_of(
-    ground: Ground, wanting: Sequence[Expectation], moved_for: Mapping[str, tuple[str, ...]] | None = None
-) -> Claims:
-    """Of those that are not satisfied as things are, what each that the plan satisfies needs of whom.
+def serving(
+    ground: Ground,
+    wanting: Iterable[tuple[Field, Sequence[Expectation]]],
+    moved_for: Mapping[str, tuple[str, ...]] = _NOBODY,
+) -> Iterator[tuple[str, tuple[Expectation, tuple[str, ...]]]]:
+    """Of those that are not satisfied as things are, by their fields, which profiles each is satisfied by in the plan.
 
     ``moved_for`` says which profiles were moved for an expectation, where that is known.
     """
-    found: dict[str, tuple[str, ...]] = {}
-    for field, some in ground.by_field(wanting):
-        found.update(_serving(ground, field, some, moved_for or {}))
-    serving = {each.id: (each, found[each.id]) for each in wanting if each.id in found}
-    return Claims(ground.problem, dict(ground.targets), serving)
+    for field, some in wanting:
+        if moved := sorted(field.profiles.keys() & ground.targets.keys()):
+            yield from _serving(field, some, moved, moved_for)
 
 
 def for_nobody(ground: Ground, adopted: Claims, among: Sequence[str]) -> Mapping[str, Target]:
@@ -89,29 +91,26 @@ def _without(target: Target, claimed: Sequence[Target]) -> Target:
 
 
 def _serving(
-    ground: Ground, field: Field, expectations: list[Expectation], moved_for: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    moved = sorted(field.profiles.keys() & ground.targets.keys())
-    if not moved:
-        return
+    field: Field, expectations: Sequence[Expectation], moved: Sequence[str], moved_for: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[Expectation, tuple[str, ...]]]]:
     lasting = {id for id in moved if not field.profiles[id].modes}
     """Free properties only get better: whoever is moved for somebody stays good enough, unless a mode is another."""
     by_the_way = []
     for each in expectations:
         if each.publishers > 1:
             if field.is_met(each):
-                yield each.id, tuple(_several(ground, field, each))
+                yield each.id, (each, tuple(_several(field, each)))
         elif (first := moved_for.get(each.id)) and (first[0] in lasting or field.meets(first[0], each)):
-            yield each.id, first
+            yield each.id, (each, first)
         else:
             by_the_way.append(each)
     firsts = field.firsts_that_meet(by_the_way, moved) if by_the_way else []
     for each, id in zip(by_the_way, firsts, strict=True):
         if id is not None:
-            yield each.id, (id,)
+            yield each.id, (each, (id,))
 
 
-def _several(ground: Ground, field: Field, expectation: Expectation) -> Iterator[str]:
+def _several(field: Field, expectation: Expectation) -> Iterator[str]:
     """As many publishers as it takes, besides those that meet it as they are."""
     meeting = [field.profiles[id] for id in field.meeting(expectation)]
     counted = {each.publisher for each in meeting if expectation.is_met_by(each.current())}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,7 +18,6 @@ import numpy as np
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
-from situ.quality.groups import Groups
 from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Target
@@ -26,9 +25,6 @@ from situ.quality.profile import Profile
 
 _CLOSE = 1e-9
 """Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
-_AHEAD = 256
-"""Expectations that are looked at together, with all profiles: what is in between must stay small."""
-_NO_POOLS = frozenset[str]()
 _UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
 
@@ -55,50 +51,20 @@ class Ground:
         """Pool → the fields, of those made so far, that it is in."""
         self._switched = {problem.pools.get(id, "") for id, each in self.targets.items() if each.mode}
         """Pools in which a mode was another than now from the beginning."""
+        self._states: dict[str, State] = {}
+        """Those that were worked out."""
         self._fallen: set[str] = set()
         """Expectations that lost somebody who met them when a mode became another."""
+        self._just_fallen: list[Expectation] = []
+        """Those of them that nobody has taken note of."""
 
     def field(self, expectation: Expectation) -> Field:
         subscription = expectation.subscription
         found = self._by_subscription.get(subscription)
         if found is None:
-            found = self._field(self.problem.relevant.get(subscription, frozenset()))
+            found = self.field_of(self.problem.relevant.get(subscription, frozenset()))
             self._by_subscription[subscription] = found
         return found
-
-    def in_turn(self) -> Iterator[tuple[Expectation, State]]:
-        """All that are decided on and not out of reach, each in its turn, with their states as things are.
-
-        Those that come next are looked at together. Who shares no profile with others, nor a budget, has turns apart.
-        """
-        for part in self._parts():
-            states = [(each, self.state(each)) for each in part]
-            within = [each for each in states if each[1] is not State.UNSATISFIED]
-            for start in range(0, len(within), _AHEAD):
-                coming = within[start : start + _AHEAD]
-                wanting = [each for each, state in coming if state is State.SATISFIABLE and each.publishers == 1]
-                fields = self.by_field(wanting)
-                for field, some in fields:
-                    field.look_ahead(some)
-                yield from coming
-                for field, _ in fields:
-                    field.look_ahead(())
-
-    def _parts(self) -> Iterable[Sequence[Expectation]]:
-        chosen = self.problem.undecided
-        asking = [each for each in self.problem.expectations if chosen is None or each.id in chosen]
-        if self.problem.strategy.budget is not None:
-            return (asking,)
-        by_pools: dict[frozenset[str], list[Expectation]] = defaultdict(list)
-        for each in asking:
-            by_pools[self.problem.relevant.get(each.subscription, _NO_POOLS)].append(each)
-        groups = Groups[str]()
-        for pools in by_pools:
-            groups.join(pools)
-        parts: dict[str, list[Expectation]] = defaultdict(list)
-        for pools, some in by_pools.items():
-            parts[groups.of(min(pools, default=""))] += some
-        return [sorted(each, key=lambda one: one.order) for each in parts.values()]
 
     def by_field(self, expectations: Iterable[Expectation]) -> list[tuple[Field, list[Expectation]]]:
         """Expectations with the field of each."""
@@ -141,22 +107,35 @@ class Ground:
 
     def state(self, expectation: Expectation) -> State:
         """The state as things are, whatever the plan."""
+        if self.problem.standing is not None:
+            return self.problem.standing.state(expectation.id)
         found = self._states.get(expectation.id)
         if found is None:
             found = self._states[expectation.id] = self._state(expectation)
         return found
 
-    def _state(self, expectation: Expectation) -> State:
+    def states(self, expectations: Sequence[Expectation]) -> Sequence[State]:
+        """The states of many."""
         if self.problem.standing is not None:
-            return self.problem.standing.state(expectation.id)
+            return self.problem.standing.states_of(expectations)
+        return [self.state(each) for each in expectations]
+
+    def _state(self, expectation: Expectation) -> State:
         if self.problem.state is not None:
             return self.problem.state(expectation.id)
         return match(expectation, self.field(expectation).profiles.values()).state
 
-    @cached_property
-    def _states(self) -> dict[str, State]:
-        standing = self.problem.standing
-        return dict(standing.states()) if standing is not None and self.problem.undecided is None else {}
+    def is_decided_on(self, expectation: Expectation) -> bool:
+        return expectation.id in self._decided_on
+
+    def is_switched(self, pools: Set[str]) -> bool:
+        """Whether a mode was another than now from the beginning, in any of these pools."""
+        return not self._switched.isdisjoint(pools)
+
+    def take_fallen(self) -> Sequence[Expectation]:
+        """Those that lost somebody who met them, since this was asked last, as a mode became another."""
+        found, self._just_fallen = self._just_fallen, []
+        return found
 
     def candidates(self, expectation: Expectation, *, priced: bool = True) -> Iterator[Candidate]:
         """Profiles that do not meet an expectation and could, best first.
@@ -218,7 +197,9 @@ class Ground:
     def move(self, id: str, target: Target) -> None:
         """Have a profile moved by the plan."""
         if target.mode != self.targets.get(id, STAY).mode:
-            self._fallen |= {each.id for field in self._asked_of(id) for each in field.lost_without(id, target)}
+            for field in self._asked_of(id):
+                self._just_fallen += (lost := field.lost_without(id, target))
+                self._fallen.update(each.id for each in lost)
         for field in self._containing[self.problem.pools.get(id, "")]:
             field.move(id, target)
         if target:
@@ -264,10 +245,11 @@ class Ground:
         """Fields that together have all expectations to which a profile is relevant."""
         pool = self.problem.pools.get(id, "")
         if self.problem.standing is not None:
-            return [self._field(frozenset({pool}))]
-        return [self._field(pools) for pools in self._touching.get(pool, ())]
+            return [self.field_of(frozenset({pool}))]
+        return [self.field_of(pools) for pools in self._touching.get(pool, ())]
 
-    def _field(self, pools: frozenset[str]) -> Field:
+    def field_of(self, pools: frozenset[str]) -> Field:
+        """The field of all to whom these pools are relevant."""
         field = self._fields.get(pools)
         if field is None:
             field = self._fields[pools] = self._made(pools)
@@ -288,6 +270,11 @@ class Ground:
             profiles = {id: self.problem.profiles[id] for pool in pools for id in self._members.get(pool, ())}
         asking = () if standing is not None else self._asking.get(pools, ())
         return Field.of_all(asking, [profiles[id] for id in sorted(profiles)])
+
+    @cached_property
+    def _decided_on(self) -> frozenset[str]:
+        chosen = self.problem.undecided
+        return frozenset(each.id for each in self.problem.expectations) if chosen is None else chosen
 
     @cached_property
     def _asking(self) -> Mapping[frozenset[str], list[Expectation]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from situ.quality.choices import Option
-from situ.quality.claims import claims_of, for_nobody
+from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.exact import Chosen, branch_and_bound, is_small
 from situ.quality.expectation import Expectation
 from situ.quality.greedy import considered, greedy
@@ -44,7 +44,7 @@ def solve(problem: Problem, rule: Rule) -> Plan:
             bounds.append(found.bound)
     ground = Ground(problem, targets)
     wanting = [each for each in problem.expectations if ground.state(each) is State.SATISFIABLE]
-    adopted = claims_of(ground, wanting)
+    adopted = Claims(problem, targets, dict(serving(ground, ground.by_field(wanting))))
     known = [each for each in bounds if each is not None]
     return Plan(
         targets=targets,

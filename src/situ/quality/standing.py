@@ -10,7 +10,7 @@ Expectations that are suspended are none of its business: they are dropped and p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,8 @@ _NOBODY = -1
 _NONE = int(State.UNSATISFIED)
 _ABLE = int(State.SATISFIABLE)
 _NOW = int(State.SATISFIED)
+_STATES = tuple(State)
+"""By their values."""
 _FEW = 16
 """Expectations per pool, below which those that are asked about are looked up one by one."""
 
@@ -71,13 +73,16 @@ class Standing:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
     def state(self, id: str) -> State:
-        return State(int(self._states[self._entries[id].number]))
+        return _STATES[int(self._states[self._entries[id].number])]
 
     def states(self) -> Mapping[str, State]:
         """Of all expectations."""
-        by_value = {int(state): state for state in State}
         states = self._states.tolist()
-        return {id: by_value[states[entry.number]] for id, entry in self._entries.items()}
+        return {id: _STATES[states[entry.number]] for id, entry in self._entries.items()}
+
+    def states_of(self, expectations: Sequence[Expectation]) -> list[State]:
+        """Of many expectations, in their order."""
+        return [_STATES[each] for each in self._states[self.numbers(expectations)].tolist()]
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""

@@ -9,20 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from situ.quality.claims import claims_of, for_nobody
+from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.expectation import Expectation
 from situ.quality.ground import Candidate, Ground
 from situ.quality.matching import State
 from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
+from situ.quality.turns import Part, parts_of
 
 
 def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
-    for each, state in making.ground.in_turn():
-        making.decide_if_open(each, state)
-    adopted = claims_of(making.ground, making.claiming(), making.moved_for)
+    for part in parts_of(making.ground):
+        making.decide_part(part)
+    targets = making.ground.targets
+    adopted = Claims(problem, dict(targets), making.served)
     return Plan(
-        targets={id: each for id, each in making.ground.targets.items() if each != problem.start.get(id)},
+        targets={id: each for id, each in targets.items() if each != problem.start.get(id)},
         cost=making.ground.cost(),
         adopted=adopted,
         for_nobody=for_nobody(making.ground, adopted, making.unclaimed()),
@@ -33,24 +35,20 @@ def decide(problem: Problem) -> Plan:
 @dataclass(slots=True)
 class _Making:
     ground: Ground
-    wanting: list[Expectation] = field(default_factory=list)
-    lost: list[Expectation] = field(default_factory=list)
-    """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
     declined: dict[str, Refusal] = field(default_factory=dict)
     moved_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    served: dict[str, tuple[Expectation, tuple[str, ...]]] = field(default_factory=dict)
+    """Those that depend on what the plan moves, with the profiles that it moves for them."""
 
-    def decide_if_open(self, expectation: Expectation, state: State) -> None:
-        """Decide about an expectation that is not satisfied, as things are or any more by the plan, and could be."""
-        if state is State.SATISFIABLE:
-            self.wanting.append(expectation)
-        if not self.ground.is_met(expectation):
-            self.decide(expectation)
-            if state is State.SATISFIED:
-                self.lost.append(expectation)
-
-    def claiming(self) -> list[Expectation]:
-        """All that depend on what the plan moves."""
-        return [*self.wanting, *(each for each in self.lost if not self.ground.is_met_unmoved(each))]
+    def decide_part(self, part: Part) -> None:
+        lost = []
+        """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
+        for each in part.unmet():
+            self.decide(each)
+            if self.ground.state(each) is State.SATISFIED:
+                lost.append(each)
+        relying = self.ground.by_field(each for each in lost if not self.ground.is_met_unmoved(each))
+        self.served.update(serving(self.ground, (*part.wanting, *relying), self.moved_for))
 
     def decide(self, expectation: Expectation) -> None:
         has_other = self.ground.has_other(expectation)
