@@ -6,12 +6,16 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from situ.quality import standing as standing_module
+from situ.quality.asked import Asked
 from situ.quality.expectation import Expectation
 from situ.quality.matching import Match, State, match
+from situ.quality.operating import slope
 from situ.quality.profile import Profile
+from situ.quality.provided import provided
 from situ.quality.reference import match_by_enumeration
 from situ.quality.rows import Columns
 from situ.quality.skyline import Skyline
@@ -149,3 +153,24 @@ def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
             tried += any(match(make_expectation(dice, "y"), [other]).state is not State.UNSATISFIED for _ in range(5))
         assert standing.states() == states
     assert tried > 100
+
+
+def test_what_many_ask_and_provide_is_what_each_asks_and_provides() -> None:
+    for seed in range(500):
+        dice = random.Random(seed)
+        profiles = {each.id: each for each in (make_profile(dice, f"p{number}") for number in range(dice.randrange(6)))}
+        asking = [make_expectation(dice, f"x{number}") for number in range(dice.randrange(6))]
+        columns = Columns()
+        found, chosen = provided(profiles, columns), sorted(dice.sample(range(len(asking)), len(asking) // 2))
+        floors = Asked(asking).of(chosen, columns)
+        given = list(profiles.values())
+        assert found.keys == [(each.id, place) for each in given for place in range(len(each.reach()))], seed
+        for matrix, points in (
+            (found.now, [each.current() for each in given]),
+            (found.best, [point for each in given for point in each.reach()]),
+            (floors, [asking[place].asked for place in chosen]),
+        ):
+            assert columns.widened(matrix).tolist() == columns.matrix(points).tolist(), seed
+        costs = [{id: slope(each)[0] for id, each in one.capabilities.items()} for one in given]
+        assert np.array_equal(columns.widened(found.rises), columns.matrix(costs), equal_nan=True), seed
+        assert found.dearest == max((slope(each)[1] for one in given for each in one.capabilities.values()), default=1)

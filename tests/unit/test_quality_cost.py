@@ -12,8 +12,8 @@ from situ.errors import Problems
 from situ.quality.cost import FREE, UNAFFORDABLE, Constant, Cost, Points, Table
 from situ.quality.formula import Formula, read_formula
 from situ.quality.json_form import cost_as_json, cost_from_json
-from situ.quality.operating import slopes
-from situ.quality.profile import Capability, Profile
+from situ.quality.operating import slope
+from situ.quality.profile import Capability
 from situ.quality.property import BUILT_IN, Property
 from situ.quality.read_cost import SAMPLES, read_cost, samples
 from situ.quality.read_value import Values
@@ -192,6 +192,5 @@ class TestRefused:
 def test_a_cost_that_rises_beyond_all_numbers_rises_unevenly() -> None:
     steep = Capability(about=BUILT_IN["rate"], lb=0, ub=1e-300, cv=0, cost=Points(((0.0, 0.0), (1e-300, 1e300))))
     even = Capability(about=BUILT_IN["rate"], lb=0, ub=2, cv=0, cost=Points(((0.0, 0.0), (2.0, 1.0))))
-    found = [slopes(Profile(publisher="a", type="b", capabilities={"rate": each})) for each in (steep, even)]
-    assert math.isnan(found[0].rises["rate"])
-    assert (found[1].rises["rate"], found[1].dearest) == (0.5, 1.0)
+    assert math.isnan(slope(steep)[0])
+    assert slope(even) == (0.5, 1.0)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from situ.quality.ahead import Ahead
+from situ.quality.asked import floors_of
 from situ.quality.expectation import Expectation
-from situ.quality.operating import slopes
 from situ.quality.problem import Target, point_at
 from situ.quality.profile import Profile
+from situ.quality.provided import provided
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
@@ -93,26 +94,24 @@ class Field:
     def of_all(cls, expectations: Sequence[Expectation], profiles: Sequence[Profile]) -> Field:
         """Of these profiles, which are relevant to all of these expectations."""
         columns = Columns()
-        keys = [(each.id, place) for each in profiles for place in range(len(each.modes) or 1)]
-        counts = [len(each.modes) or 1 for each in profiles]
         single = [each for each in expectations if each.publishers == 1]
         places = {each.id: place for place, each in enumerate(single)}
-        floors = columns.floors(single)
-        costs = [slopes(each) for each in profiles]
-        now = columns.matrix([each.current() for each in profiles])
-        every = np.concatenate([floors, np.full((len(now) - len(floors), len(single)), NOWHERE)])
+        floors = floors_of(single, columns)
+        by_id = {each.id: each for each in profiles}
+        given = provided(by_id, columns)
+        counts = [len(each.modes) or 1 for each in profiles]
         return cls(
-            profiles={each.id: each for each in profiles},
+            profiles=by_id,
             columns=columns,
-            keys=keys,
-            now=np.repeat(now, counts, axis=1),
-            best=columns.matrix([point for each in profiles for point in each.reach()]),
-            rising=np.repeat(columns.matrix([each.rises for each in costs]), counts, axis=1),
-            floors=every,
+            keys=given.keys,
+            now=np.repeat(given.now, counts, axis=1),
+            best=given.best,
+            rising=np.repeat(given.rises, counts, axis=1),
+            floors=columns.widened(floors),
             places=lambda some: [places.get(each.id) for each in some],
             expectation=single.__getitem__,
             several=[each for each in expectations if each.publishers > 1],
-            dearest=max((each.dearest for each in costs), default=1.0),
+            dearest=given.dearest,
         )
 
     # ── who is served ─────────────────────────────────────────────────────────────────────────────

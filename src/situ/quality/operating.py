@@ -7,8 +7,7 @@ leave a speck behind.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from situ.quality.actions import Actions
 from situ.quality.cost import UNAFFORDABLE, Constant, Cost, Points
@@ -63,30 +62,17 @@ def cheapest(capability: Capability, floor: float, actions: Actions) -> float:
     return min(values, key=lambda value: math.fsum(terms_of_value(capability, value, actions)))
 
 
-class Slopes(NamedTuple):
-    """How the costs of the free properties of a profile rise."""
-
-    rises: Mapping[str, float]
-    """By how much with each unit of goodness; NaN where not evenly."""
-    dearest: float
-    """The highest cost of those that do: how much rounding can matter."""
-
-
-def slopes(profile: Profile) -> Slopes:
-    found: dict[str, float] = {}
-    dearest = 1.0
-    for id, each in profile.capabilities.items():
-        cost = each.cost
-        found[id] = math.nan
-        if isinstance(cost, Constant):
-            found[id] = 0.0
-        elif isinstance(cost, Points) and len(cost.points) == 2:
-            (left, before), (right, after) = cost.points
-            rise = (after - before if each.about.maximise else before - after) / ((right - left) or math.nan)
-            if 0 <= rise < math.inf and left <= each.lb and each.ub <= right:
-                found[id] = rise
-                dearest = max(dearest, before, after)
-    return Slopes(found, dearest)
+def slope(capability: Capability) -> tuple[float, float]:
+    """By how much its cost rises with each unit of goodness, NaN if not evenly; and the highest cost, if it does."""
+    cost = capability.cost
+    if isinstance(cost, Constant):
+        return 0.0, 1.0
+    if isinstance(cost, Points) and len(cost.points) == 2:
+        (left, before), (right, after) = cost.points
+        rise = (after - before if capability.about.maximise else before - after) / ((right - left) or math.nan)
+        if 0 <= rise < math.inf and left <= capability.lb and capability.ub <= right:
+            return rise, max(1.0, before, after)
+    return math.nan, 1.0
 
 
 def _never_falls(capability: Capability) -> bool:

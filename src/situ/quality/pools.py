@@ -7,14 +7,14 @@ is why there are pools. Floors are a table beside the skylines: what a point mee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from situ.quality.expectation import Expectation
-from situ.quality.operating import slopes
+from situ.quality.operating import slope
 from situ.quality.profile import Profile
 from situ.quality.property import Point
+from situ.quality.provided import provided
 from situ.quality.rows import Columns, Flags, Matrix, Numbers, Rows, at_least, at_most
 from situ.quality.skyline import Key, Skyline
 
@@ -42,10 +42,10 @@ class Floors:
         """The floors of some expectations."""
         return self._rows.values[:, [self._rows.place(number) for number in numbers]]
 
-    def put_new(self, numbers: Sequence[int], expectations: Sequence[Expectation]) -> None:
-        """Write down what expectations ask whose numbers are not here yet."""
+    def put_new(self, numbers: Sequence[int], floors: Matrix) -> None:
+        """Write down what expectations ask whose numbers are not here yet, one in each column."""
         first = len(self._rows)
-        self._rows.put_new(numbers, self._rows.columns.floors(expectations))
+        self._rows.put_new(numbers, floors)
         if len(self._rows) > len(self._numbers):
             grown = np.zeros(2 * len(self._rows), dtype=np.int64)
             grown[:first] = self._numbers[:first]
@@ -79,30 +79,29 @@ class Pool:
 
     def put(self, profile: Profile) -> bool:
         """Put a profile; whether a point of it is another than before."""
-        before = self.profiles.get(profile.id)
-        self.profiles[profile.id] = profile
-        costs = slopes(profile)
-        self.rises.put(profile.id, self.columns.vector(costs.rises))
-        self.dearest = max(self.dearest, costs.dearest)
+        id = profile.id
+        before = self.profiles.get(id)
+        self.profiles[id] = profile
+        costs = {name: slope(each) for name, each in profile.capabilities.items()}
+        self.rises.put(id, self.columns.vector({name: rise for name, (rise, _) in costs.items()}))
+        self.dearest = max(self.dearest, *(dearest for _, dearest in costs.values()), 1.0)
         reach = profile.reach()
-        changed = self.now.put((profile.id, 0), profile.current())
+        changed = self.now.put((id, 0), profile.current())
         for place, point in enumerate(reach):
-            changed |= self.able.put((profile.id, place), point)
+            changed |= self.able.put((id, place), point)
         for place in range(len(reach), len(before.modes or (None,)) if before is not None else 0):
-            self.able.drop((profile.id, place))
+            self.able.drop((id, place))
             changed = True
         return changed
 
-    def put_new(self, profiles: Sequence[Profile]) -> None:
-        """Put many at once that are not here yet."""
-        self.profiles |= {each.id: each for each in profiles}
-        costs = [slopes(each) for each in profiles]
-        self.rises.put_new([each.id for each in profiles], self.columns.matrix([each.rises for each in costs]))
-        self.dearest = max(self.dearest, *(each.dearest for each in costs))
-        current = [each.current() for each in profiles]
-        self.now.put_new([(each.id, 0) for each in profiles], self.columns.matrix(current))
-        reach = [((each.id, place), point) for each in profiles for place, point in enumerate(each.reach())]
-        self.able.put_new([key for key, _ in reach], self.columns.matrix([point for _, point in reach]))
+    def put_new(self, profiles: Mapping[str, Profile]) -> None:
+        """Put many at once, by their ids, that are not here yet."""
+        self.profiles |= profiles
+        new = provided(profiles, self.columns)
+        self.rises.put_new([*profiles], new.rises)
+        self.dearest = max(self.dearest, new.dearest)
+        self.now.put_new([(id, 0) for id in profiles], new.now)
+        self.able.put_new(new.keys, new.best)
 
     def drop(self, id: str) -> None:
         profile = self.profiles.pop(id)

@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from situ.quality.expectation import Expectation
-
 Matrix = NDArray[np.float64]
 """One row for each property, one column for each point: comparisons run along memory."""
 Flags = NDArray[np.bool_]
@@ -28,7 +26,7 @@ _AT_ONCE = 2_000_000
 """Comparisons of one property that are made at once: what is in between must stay small."""
 
 
-class _Places(dict[str, int]):
+class Places(dict[str, int]):
     """Whoever is asked for gets the next place, if it has none."""
 
     def __missing__(self, id: str) -> int:
@@ -40,7 +38,7 @@ class Columns:
     """Which property is in which column. They are never taken back."""
 
     def __init__(self) -> None:
-        self._places = _Places()
+        self._places = Places()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -56,21 +54,21 @@ class Columns:
     def matrix(self, points: Sequence[Mapping[str, float]]) -> Matrix:
         """Points as arrays, one in each column of the result."""
         values = chain.from_iterable([point.values() for point in points])
-        return self._filled(points, list(values))
-
-    def floors(self, expectations: Sequence[Expectation]) -> Matrix:
-        """What expectations ask as arrays, likewise: :attr:`Expectation.asked` of many."""
-        asked = [each.needs for each in expectations]
-        needs = chain.from_iterable([each.values() for each in asked])
-        values = [need.lb if need.about.maximise else -need.ub for need in needs]
-        return self._filled(asked, np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST))
-
-    def _filled(self, ids: Sequence[Mapping[str, object]], values: list[float] | Matrix) -> Matrix:
-        """Values of these properties, one after the other: in each column those of one of the mappings."""
-        places = list(map(self._places.__getitem__, chain.from_iterable(ids)))
-        found = np.full((len(self._places), len(ids)), NOWHERE)
-        found[places, np.repeat(np.arange(len(ids)), list(map(len, ids)))] = values
+        (found,) = self.filled(points, list(values))
         return found
+
+    def filled(self, ids: Sequence[Mapping[str, object]], *values: Sequence[float] | Matrix) -> Sequence[Matrix]:
+        """Values of these properties, one after the other, as matrices: in each column those of one mapping."""
+        places = list(map(self._places.__getitem__, chain.from_iterable(ids)))
+        owners = np.repeat(np.arange(len(ids)), list(map(len, ids)))
+        found = np.full((len(values), len(self._places), len(ids)), NOWHERE)
+        found[:, places, owners] = values
+        return list(found)
+
+    def widened(self, matrix: Matrix) -> Matrix:
+        """The same points, as long as all properties by now."""
+        missing = len(self._places) - len(matrix)
+        return np.concatenate([matrix, np.full((missing, matrix.shape[1]), NOWHERE)]) if missing else matrix
 
 
 class Rows(Generic[K]):
@@ -140,6 +138,11 @@ class Rows(Generic[K]):
         grown = np.full((len(self.columns), capacity if count <= capacity else max(4, 2 * count)), NOWHERE)
         grown[:width, :capacity] = self._values
         self._values = grown
+
+
+def as_goodness(values: Sequence[float]) -> Matrix:
+    """Values of which more is better, or the negatives of others: always finite, so that none is taken for another."""
+    return np.minimum(np.maximum(np.asarray(values, dtype=np.float64), -_MOST), _MOST)
 
 
 def at_least(points: Matrix, asked: Matrix) -> Flags:

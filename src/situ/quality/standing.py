@@ -10,12 +10,14 @@ Expectations that are suspended are none of its business: they are dropped and p
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from situ.quality.asked import Asked
 from situ.quality.expectation import Expectation
 from situ.quality.matching import Match, State, composed
 from situ.quality.pools import Pool
@@ -35,13 +37,7 @@ _FEW = 16
 """Expectations per pool, below which those that are asked about are looked up one by one."""
 
 
-class _Entry(NamedTuple):
-    number: int
-    expectation: Expectation
-    pools: Pools
-
-
-_NO_ENTRY = _Entry(-1, Expectation(id="", subscription=""), frozenset())
+_NO_EXPECTATION = Expectation(id="", subscription="")
 
 
 class _Home(NamedTuple):
@@ -59,12 +55,14 @@ class Standing:
         self._publishing: list[str] = []
         """Profiles by number. Numbers of those that are gone are given again."""
         self._free_homes: list[int] = []
-        self._entries: dict[str, _Entry] = {}
-        self._asking: list[_Entry] = []
-        """By number, likewise."""
-        self._free_entries: list[int] = []
-        self._together: dict[str, dict[str, Expectation]] = {}
-        """Subscription → its expectations, by id."""
+        self._numbers: dict[str, int] = {}
+        """Of expectations, by id. What is known of each is in columns, by its number; numbers are given again, too."""
+        self._asking: list[Expectation] = []
+        self._looking: list[Pools] = []
+        """The pools that are relevant to it."""
+        self._free_numbers: list[int] = []
+        self._together: dict[str, tuple[int, ...]] = {}
+        """Subscription → the numbers of its expectations."""
         self._several: dict[str, set[str]] = {}
         """Pool → the expectations of several publishers to which it is relevant."""
         self._states: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -73,12 +71,12 @@ class Standing:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
     def state(self, id: str) -> State:
-        return _STATES[int(self._states[self._entries[id].number])]
+        return _STATES[int(self._states[self._numbers[id]])]
 
     def states(self) -> Mapping[str, State]:
         """Of all expectations."""
         states = self._states.tolist()
-        return {id: _STATES[states[entry.number]] for id, entry in self._entries.items()}
+        return {id: _STATES[states[number]] for id, number in self._numbers.items()}
 
     def states_of(self, expectations: Sequence[Expectation]) -> list[State]:
         """Of many expectations, in their order."""
@@ -86,12 +84,12 @@ class Standing:
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""
-        number = int(self._witnesses[self._entries[id].number])
+        number = int(self._witnesses[self._numbers[id]])
         return None if number == _NOBODY else self._publishing[number]
 
     def candidates(self, id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Of all relevant profiles those that satisfy it, and those that do not but could be adapted to it; by id."""
-        asked = self._entries[id].expectation.asked
+        asked = self._asking[self._numbers[id]].asked
         now: list[str] = []
         able: list[str] = []
         for pool in self._relevant(id):
@@ -119,7 +117,7 @@ class Standing:
         """The expectations that a profile meets as it is now, of those that one publisher is enough for."""
         pool = self._pools[self._homes[profile].pool]
         met, _ = pool.met_by(pool.profiles[profile])
-        return tuple(self._asking[number].expectation.id for number in pool.floors.numbers[met].tolist())
+        return tuple(self._asking[number].id for number in pool.floors.numbers[met].tolist())
 
     def pool(self, name: str) -> Pool | None:
         """All that is known of a pool; it changes with what is put and dropped."""
@@ -127,18 +125,18 @@ class Standing:
 
     def numbers(self, expectations: Iterable[Expectation]) -> list[int]:
         """By which pools know expectations."""
-        return [self._entries[each.id].number for each in expectations]
+        return [self._numbers[each.id] for each in expectations]
 
     def expectation(self, number: int) -> Expectation:
-        return self._asking[number].expectation
+        return self._asking[number]
 
     def alternatives(self, subscription: str) -> tuple[Expectation, ...]:
         """The expectations of a subscription."""
-        return tuple(self._together.get(subscription, {}).values())
+        return tuple(self._asking[number] for number in self._together.get(subscription, ()))
 
     def wanting_several(self, pool: str) -> tuple[Expectation, ...]:
         """Those that want several publishers and can get some of this pool; no pool has their floors."""
-        return tuple(self._entries[id].expectation for id in sorted(self._several.get(pool, ())))
+        return tuple(self._asking[self._numbers[id]] for id in sorted(self._several.get(pool, ())))
 
     # ── changing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -166,8 +164,8 @@ class Standing:
         return self.put_many(expectations=[(expectation, pools)])
 
     def drop_expectation(self, id: str) -> frozenset[str]:
-        if id in self._entries:
-            self._free_entries.append(self._forget(id))
+        if id in self._numbers:
+            self._free_numbers.append(self._forget(id))
         return frozenset()
 
     def put_many(
@@ -179,26 +177,29 @@ class Standing:
         before: dict[int, int] = {}
         touched = self._take_in(profiles)
         decided, new = self._enter(expectations, before)
-        asking = [self._pools[name].floors.numbers for name in touched if name in self._pools]
-        chosen = np.unique(np.concatenate([decided, *asking]))
-        self._note(before, chosen)
-        self._match(chosen)
+        chosen = np.zeros(len(self._asking), dtype=np.bool_)
+        for name in touched & self._pools.keys():
+            chosen[self._pools[name].floors.numbers] = True
+        chosen[list(new.values())] = False
+        self._note(before, np.flatnonzero(chosen))
+        chosen[decided] = True
+        self._match(np.flatnonzero(chosen))
         for name in touched:
             self._recount(name, before)
             self._tidy(name)
-        return self._changed(before) | new
+        return self._changed(before).union(new)
 
     # ── profiles ──────────────────────────────────────────────────────────────────────────────────
 
     def _take_in(self, profiles: Iterable[tuple[Profile, str]]) -> set[str]:
         """Put profiles into their pools, and tell which pools are not what they were."""
         touched: set[str] = set()
-        by_pool: dict[str, list[Profile]] = {}
+        by_pool: dict[str, dict[str, Profile]] = {}
         for id, (profile, pool) in {profile.id: (profile, pool) for profile, pool in profiles}.items():
             if id in self._homes:
                 touched.add(self._remove(id).pool)
             self._settle(id, pool)
-            by_pool.setdefault(pool, []).append(profile)
+            by_pool.setdefault(pool, {})[id] = profile
         for name, news in by_pool.items():
             self._made(name).put_new(news)
         return touched.union(by_pool)
@@ -242,36 +243,33 @@ class Standing:
 
     def _enter(
         self, expectations: Iterable[tuple[Expectation, Pools]], before: dict[int, int]
-    ) -> tuple[Numbers, frozenset[str]]:
-        """Write down who asks what; tell the numbers of those that skylines decide on, and who is new."""
-        latest = {each.id: (each, pools) for each, pools in expectations}
-        fresh = [pair for id, pair in latest.items() if id not in self._entries]
-        entries = self._replaced([pair for id, pair in latest.items() if id in self._entries], before)
-        entries += map(_Entry, self._new_numbers(len(fresh)), *([*zip(*fresh, strict=True)] or ([], [])))
-        for entry in entries:
-            id, subscription = entry.expectation.id, entry.expectation.subscription
-            self._entries[id] = self._asking[entry.number] = entry
-            self._together.setdefault(subscription, {})[id] = entry.expectation
-        decided = [each for each in entries if each.expectation.publishers == 1]
+    ) -> tuple[list[int], dict[str, int]]:
+        """Write down who asks what; tell the numbers of those that skylines decide on, and of those that are new."""
+        latest = {pair[0].id: pair for pair in expectations}
+        fresh = [id for id in latest if id not in self._numbers]
+        known = [id for id in latest if id in self._numbers] if len(fresh) < len(latest) else []
+        self._note(before, np.asarray([self._numbers[id] for id in known], dtype=np.int64))
+        new = dict(zip(fresh, self._new_numbers(len(fresh)), strict=True))
+        self._numbers |= {id: self._forget(id) for id in known} | new
+        numbers = [self._numbers[id] for id in latest]
+        for number, (each, pools) in zip(numbers, latest.values(), strict=True):
+            self._asking[number], self._looking[number] = each, pools
+            self._together[each.subscription] = (*self._together.get(each.subscription, ()), number)
+        several = [number for number in numbers if self._asking[number].publishers > 1]
+        decided = [number for number in numbers if self._asking[number].publishers == 1] if several else numbers
         self._put_floors(decided)
-        for each in entries:
-            if each.expectation.publishers > 1:
-                self._put_several(each)
-        numbers = np.asarray([each.number for each in decided], dtype=np.int64)
-        return numbers, frozenset(each.id for each, _ in fresh)
-
-    def _replaced(self, known: list[tuple[Expectation, Pools]], before: dict[int, int]) -> list[_Entry]:
-        """Expectations that are others than before, under their old numbers."""
-        self._note(before, np.asarray([self._entries[each.id].number for each, _ in known], dtype=np.int64))
-        return [_Entry(self._forget(each.id), each, pools) for each, pools in known]
+        for number in several:
+            self._put_several(number)
+        return decided, new
 
     def _new_numbers(self, count: int) -> list[int]:
         """Numbers that nobody has."""
-        again = max(len(self._free_entries) - count, 0)
-        found = self._free_entries[again:]
-        del self._free_entries[again:]
+        again = max(len(self._free_numbers) - count, 0)
+        found = self._free_numbers[again:]
+        del self._free_numbers[again:]
         first, last = len(self._asking), len(self._asking) + count - len(found)
-        self._asking += [_NO_ENTRY] * (last - first)
+        self._asking += [_NO_EXPECTATION] * (last - first)
+        self._looking += [frozenset()] * (last - first)
         missing = len(self._asking) - len(self._states)
         if missing > 0:
             missing += len(self._asking)
@@ -279,30 +277,30 @@ class Standing:
             self._witnesses = np.concatenate([self._witnesses, np.full(missing, _NOBODY, dtype=np.int64)])
         return [*found, *range(first, last)]
 
-    def _put_floors(self, entries: list[_Entry]) -> None:
-        by_pool: dict[str, tuple[list[int], list[Expectation]]] = {}
-        for number, expectation, pools in entries:
-            for name in pools:
-                numbers, asking = by_pool.setdefault(name, ([], []))
-                numbers.append(number)
-                asking.append(expectation)
-        for name, (numbers, asking) in by_pool.items():
-            self._made(name).floors.put_new(numbers, asking)
+    def _put_floors(self, numbers: list[int]) -> None:
+        asked = Asked([self._asking[number] for number in numbers])
+        by_pool: dict[str, list[int]] = defaultdict(list)
+        for place, number in enumerate(numbers):
+            for name in self._looking[number]:
+                by_pool[name].append(place)
+        for name, places in by_pool.items():
+            pool = self._made(name)
+            pool.floors.put_new([numbers[place] for place in places], asked.of(places, pool.columns))
 
-    def _put_several(self, entry: _Entry) -> None:
-        for name in entry.pools:
-            self._several.setdefault(name, set()).add(entry.expectation.id)
-        self._witnesses[entry.number] = _NOBODY
-        self._count(entry)
+    def _put_several(self, number: int) -> None:
+        for name in self._looking[number]:
+            self._several.setdefault(name, set()).add(self._asking[number].id)
+        self._witnesses[number] = _NOBODY
+        self._count(number)
 
     def _forget(self, id: str) -> int:
         """Take out what an expectation asks, and tell the number that it had."""
-        number, expectation, pools = self._entries.pop(id)
-        together = self._together[expectation.subscription]
-        del together[id]
-        if not together:
-            del self._together[expectation.subscription]
-        for name in pools:
+        number = self._numbers.pop(id)
+        expectation = self._asking[number]
+        together = tuple(each for each in self._together.pop(expectation.subscription) if each != number)
+        if together:
+            self._together[expectation.subscription] = together
+        for name in self._looking[number]:
             if expectation.publishers > 1:
                 self._several[name].remove(id)
             else:
@@ -340,7 +338,7 @@ class Standing:
         """Pools with profiles, which of these expectations they are relevant to, and what those ask."""
         by_pool: dict[str, list[int]] = {}
         for number in numbers.tolist():
-            for name in self._asking[number].pools:
+            for name in self._looking[number]:
                 by_pool.setdefault(name, []).append(number)
         asking = [(pool, each) for name, each in by_pool.items() if (pool := self._pools[name]).profiles]
         return [(pool, np.asarray(each), pool.floors.of(each)) for pool, each in asking]
@@ -371,16 +369,17 @@ class Standing:
     def _recount(self, pool: str, before: dict[int, int]) -> None:
         """Count again for those that want several publishers and can get some of this pool."""
         for id in self._several.get(pool, ()):
-            entry = self._entries[id]
-            self._note(before, np.asarray([entry.number]))
-            self._count(entry)
+            number = self._numbers[id]
+            self._note(before, np.asarray([number]))
+            self._count(number)
 
-    def _count(self, entry: _Entry) -> None:
-        now, able = ([self.profile(each) for each in found] for found in self.candidates(entry.expectation.id))
-        self._states[entry.number] = composed(entry.expectation, now, able)
+    def _count(self, number: int) -> None:
+        expectation = self._asking[number]
+        now, able = ([self.profile(each) for each in found] for found in self.candidates(expectation.id))
+        self._states[number] = composed(expectation, now, able)
 
     def _relevant(self, id: str) -> list[Pool]:
-        return [self._pools[name] for name in self._entries[id].pools if name in self._pools]
+        return [self._pools[name] for name in self._looking[self._numbers[id]] if name in self._pools]
 
     # ── what changed ──────────────────────────────────────────────────────────────────────────────
 
@@ -393,4 +392,4 @@ class Standing:
         numbers = np.fromiter(before, dtype=np.int64, count=len(before))
         former = np.fromiter(before.values(), dtype=np.int8, count=len(before))
         different = numbers[self._states[numbers] != former].tolist()
-        return frozenset(self._asking[number].expectation.id for number in different)
+        return frozenset(self._asking[number].id for number in different)
