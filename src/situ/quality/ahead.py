@@ -11,11 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from situ.quality.expectation import Expectation
-from situ.quality.rows import Flags, Matrix
+from situ.quality.rows import Flags, Matrix, any_below
 
 
 class Ahead:
-    """Expectations of one field, in their order. Where its profiles are is the field's, which tells what moves."""
+    """Expectations of one field, in their order. Where its profiles are is the field's, which tells what moves.
+
+    Costs that are beyond all numbers are infinite or NaN here, and nobody wants to be warned of them: whoever moves
+    things ignores that (``np.errstate``), once for all its moves.
+    """
 
     def __init__(
         self,
@@ -35,7 +39,7 @@ class Ahead:
         self._levels = levels
         self._rising = rising
         self._surcharges = surcharges
-        self._out_of_reach = _any_below(best, asked)
+        self._out_of_reach = any_below(best, asked)
         self._met = self._who_is_met()
         self._costs = np.zeros(self._out_of_reach.shape)
         """Of expectations by rows."""
@@ -55,12 +59,11 @@ class Ahead:
 
     def improve(self, row: int) -> None:
         """The profile of a row is better than it was in some properties, and worse in none."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            lacking = np.maximum(self.asked - self._levels[:, row, None], 0.0)
-            costs = self._rising[:, row] @ lacking
+        lacking = np.maximum(self.asked - self._levels[:, row, None], 0.0)
+        costs = self._rising[:, row] @ lacking
         costs[self._out_of_reach[:, row]] = np.inf
         self._costs[:, row] = costs
-        self._met |= (self.asked <= self._now[:, row, None]).all(axis=0)
+        self._met |= np.logical_and.reduce(self.asked <= self._now[:, row, None])
 
     def change(self, rows: Sequence[int]) -> None:
         """The profile of some rows is somewhere else."""
@@ -70,12 +73,4 @@ class Ahead:
         self._met = self._who_is_met()
 
     def _who_is_met(self) -> Flags:
-        return np.asarray(~_any_below(self._now, self.asked).all(axis=1))
-
-
-def _any_below(points: Matrix, asked: Matrix) -> Flags:
-    """For each of those who ask and each of the points, whether any property is not good enough."""
-    found = np.zeros((asked.shape[1], points.shape[1]), dtype=np.bool_)
-    for floors, values in zip(asked, points, strict=True):
-        found |= floors[:, None] > values
-    return found
+        return np.asarray(~any_below(self._now, self.asked).all(axis=1))

@@ -104,10 +104,11 @@ def _serving(
             yield each.id, (each, first)
         else:
             by_the_way.append(each)
+    alone = {id: (id,) for id in moved}
     firsts = field.firsts_that_meet(by_the_way, moved) if by_the_way else []
     for each, id in zip(by_the_way, firsts, strict=True):
         if id is not None:
-            yield each.id, (each, (id,))
+            yield each.id, (each, alone[id])
 
 
 def _several(field: Field, expectation: Expectation) -> Iterator[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from situ.quality.ahead import Ahead
 from situ.quality.asked import floors_of
 from situ.quality.expectation import Expectation
-from situ.quality.problem import Target, point_at
+from situ.quality.problem import Target
 from situ.quality.profile import Profile
 from situ.quality.provided import provided
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
@@ -44,8 +44,6 @@ class Field:
         self.keys = keys
         """Of the rows: whose they are, and the place of the mode."""
         self._columns = columns
-        self._start = now
-        """Where the profile of each row is."""
         self._now = now.copy()
         """Where the profile of each row is by the plan."""
         self._levels = np.where(now == NOWHERE, 0.0, now)
@@ -206,12 +204,19 @@ class Field:
         if target is None:
             return self._now[:, self._rows[id][0]].copy()
         profile = self.profiles[id]
-        if target.mode or profile.modes:
-            return self._columns.vector(point_at(profile, target))[: len(self._now)]
-        point = self._start[:, self._rows[id][0]].copy()
-        for name, value in target.values.items():
-            point[self._columns.place(name)] = profile.capabilities[name].about.goodness(value)
+        point = self._best[:, self._row_in(profile, id, target)].copy()
+        for name, capability in profile.capabilities.items():
+            value = target.values.get(name, capability.cv)
+            point[self._columns.place(name)] = capability.about.goodness(value)
         return point
+
+    def _row_in(self, profile: Profile, id: str, target: Target) -> int:
+        """The row of a profile that has the values of its mode in a target."""
+        rows = self._rows[id]
+        if not profile.modes:
+            return rows[0]
+        name = target.mode or profile.mode
+        return next(row for row in rows if profile.modes[self.keys[row][1]].name == name)
 
     def depends_on(self, id: str, expectation: Expectation) -> bool:
         """Whether an expectation is met now and would not be without one of the profiles."""

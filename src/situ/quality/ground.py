@@ -102,8 +102,8 @@ class Ground:
 
     def has_other(self, expectation: Expectation) -> bool:
         """Whether another alternative of its subscription is met by the plan."""
-        others = [each for each in self.alternatives(expectation.subscription) if each.id != expectation.id]
-        return any(map(self.is_met, others))
+        every = self.alternatives(expectation.subscription)
+        return len(every) > 1 and any(self.is_met(each) for each in every if each.id != expectation.id)
 
     def state(self, expectation: Expectation) -> State:
         """The state as things are, whatever the plan."""
@@ -124,9 +124,6 @@ class Ground:
         if self.problem.state is not None:
             return self.problem.state(expectation.id)
         return match(expectation, self.field(expectation).profiles.values()).state
-
-    def is_decided_on(self, expectation: Expectation) -> bool:
-        return expectation.id in self._decided_on
 
     def is_switched(self, pools: Set[str]) -> bool:
         """Whether a mode was another than now from the beginning, in any of these pools."""
@@ -156,12 +153,12 @@ class Ground:
         def candidate(row: int, *, priced: bool = True) -> Candidate:
             if row not in known:
                 id, mode = field.keys[row]
-                known[row] = self._candidate(expectation, field.profiles[id], mode, priced=priced)
+                known[row] = self._candidate(expectation, id, field.profiles[id], mode, priced=priced)
             return known[row]
 
         for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
-        while len(rough) and (least := np.minimum.reduce(rough)) < np.inf:
+        while len(rough) and (least := rough[rough.argmin()]) < np.inf:
             near = (rough <= least + _CLOSE * field.dearest).nonzero()[0].tolist()
             first = near[0] if len(near) == 1 else min(near, key=candidate)
             yield candidate(first, priced=priced)
@@ -187,12 +184,20 @@ class Ground:
         gone: dict[str, Expectation] = {}
         new: dict[str, Expectation] = {}
         for field in self._asked_of(id):
-            lost = (each for each in field.lost_without(id, target) if self.field(each).depends_on(id, each))
-            gone |= {each.id: each for each in lost}
+            lost = field.lost_without(id, target)
+            gone |= {
+                each.id: each for each in lost if self._is_alone(field, each) or self.field(each).depends_on(id, each)
+            }
         for field in self._asked_of(id) if gone else ():
-            won = (each for each in field.won_with(id, target) if self.field(each).waits_for(id, each))
-            new |= {each.id: each for each in won}
+            won = field.won_with(id, target)
+            new |= {
+                each.id: each for each in won if self._is_alone(field, each) or self.field(each).waits_for(id, each)
+            }
         return gone, new
+
+    def _is_alone(self, field: Field, expectation: Expectation) -> bool:
+        """Whether a field is all there is to an expectation, so that who meets it there by itself is all who do."""
+        return expectation.publishers == 1 and self.field(expectation) is field
 
     def move(self, id: str, target: Target) -> None:
         """Have a profile moved by the plan."""
@@ -224,22 +229,22 @@ class Ground:
         profile, before = self.problem.profiles[candidate.profile], self.targets.get(candidate.profile, STAY)
         return cost_of(profile, candidate.target, self.problem.actions, before)
 
-    def _candidate(self, expectation: Expectation, profile: Profile, mode: int, *, priced: bool) -> Candidate:
-        before = self.targets.get(profile.id, STAY)
+    def _candidate(self, expectation: Expectation, id: str, profile: Profile, mode: int, *, priced: bool) -> Candidate:
+        before = self.targets.get(id, STAY)
         values = dict(before.values)
-        for id, need in expectation.needs.items():
-            capability = profile.capabilities.get(id)
-            if capability and not need.about.at_least(values.get(id, capability.cv), need.floor):
-                values[id] = cheapest(capability, need.floor, self.problem.actions)
-        changed = sum(value != before.values.get(id) for id, value in values.items()) if priced else 0
+        for name, need in expectation.needs.items():
+            capability, floor = profile.capabilities.get(name), need.floor
+            if capability and not need.about.at_least(values.get(name, capability.cv), floor):
+                values[name] = cheapest(capability, floor, self.problem.actions)
+        changed = sum(value != before.values.get(each) for each, value in values.items()) if priced else 0
         name = ""
         if profile.modes:
             now, then = profile.mode_named(before.mode or profile.mode), profile.modes[mode]
             name = "" if then.name == profile.mode else then.name
-            changed += sum(now.values[id] != then.values[id] for id in profile.moded)
+            changed += sum(now.values[each] != then.values[each] for each in profile.moded)
         target = Target(values=values, mode=name)
         extra = cost_of(profile, target, self.problem.actions, before) if priced else math.nan
-        return Candidate(extra, changed, profile.id, mode, target)
+        return Candidate(extra, changed, id, mode, target)
 
     def _asked_of(self, id: str) -> list[Field]:
         """Fields that together have all expectations to which a profile is relevant."""
@@ -270,11 +275,6 @@ class Ground:
             profiles = {id: self.problem.profiles[id] for pool in pools for id in self._members.get(pool, ())}
         asking = () if standing is not None else self._asking.get(pools, ())
         return Field.of_all(asking, [profiles[id] for id in sorted(profiles)])
-
-    @cached_property
-    def _decided_on(self) -> frozenset[str]:
-        chosen = self.problem.undecided
-        return frozenset(each.id for each in self.problem.expectations) if chosen is None else chosen
 
     @cached_property
     def _asking(self) -> Mapping[frozenset[str], list[Expectation]]:

@@ -22,8 +22,8 @@ K = TypeVar("K", bound=Hashable)
 
 NOWHERE = -np.inf
 _MOST = np.finfo(np.float64).max
-_AT_ONCE = 2_000_000
-"""Comparisons of one property that are made at once: what is in between must stay small."""
+_AT_ONCE = 4_000_000
+"""Comparisons that are made at once: what is in between must stay small."""
 
 
 class Places(dict[str, int]):
@@ -181,10 +181,11 @@ def count_that_meet(floors: Matrix, points: Matrix) -> Numbers:
 
 def _meeting(floors: Matrix, points: Matrix) -> Iterator[tuple[int, Flags]]:
     """For some of the floors after the other, from which on, which of the points meet each."""
-    step = max(1, _AT_ONCE // max(1, points.shape[1]))
+    step = max(1, _AT_ONCE // max(1, points.size))
     for start in range(0, floors.shape[1], step):
-        part = floors[:, start : start + step]
-        met = np.ones((part.shape[1], points.shape[1]), dtype=np.bool_)
-        for place in range(len(part)):
-            met &= part[place][:, None] <= points[place][None, :]
-        yield start, met
+        yield start, ~any_below(points, floors[:, start : start + step])
+
+
+def any_below(points: Matrix, asked: Matrix) -> Flags:
+    """For each of those who ask and each of the points, whether any property is not good enough."""
+    return np.asarray(np.logical_or.reduce(asked[:, :, None] > points[:, None, :]))

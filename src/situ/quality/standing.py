@@ -130,9 +130,9 @@ class Standing:
     def expectation(self, number: int) -> Expectation:
         return self._asking[number]
 
-    def alternatives(self, subscription: str) -> tuple[Expectation, ...]:
+    def alternatives(self, subscription: str) -> Sequence[Expectation]:
         """The expectations of a subscription."""
-        return tuple(self._asking[number] for number in self._together.get(subscription, ()))
+        return [self._asking[number] for number in self._together.get(subscription, ())]
 
     def wanting_several(self, pool: str) -> tuple[Expectation, ...]:
         """Those that want several publishers and can get some of this pool; no pool has their floors."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 
 from situ.quality.expectation import Expectation
@@ -28,16 +29,19 @@ _NO_POOLS = _Pools()
 class Part:
     """Those that have their turns among each other, and depend on nobody else."""
 
-    def __init__(self, ground: Ground, wanting: _ByPools, switched: _ByPools) -> None:
+    def __init__(self, ground: Ground, wanting: _ByPools, satisfied: _ByPools) -> None:
         self.wanting = [(ground.field_of(pools), some) for pools, some in wanting.items()]
         """Those that are not satisfied as things are, and could be, by their fields."""
-        self._switched = [(ground.field_of(pools), some) for pools, some in switched.items()]
-        """Those that are satisfied as things are, where modes were others than now before anybody had a turn."""
+        self._satisfied = satisfied
+        self._switched = [
+            (ground.field_of(pools), satisfied[pools]) for pools in satisfied if ground.is_switched(pools)
+        ]
+        """Those that are, where modes were others than now before anybody had a turn."""
         self._ground = ground
         self._passed = -1
         """The place in the order of whose turn it was last."""
         self._fallen: list[tuple[int, str, Expectation]] = []
-        """Those that are satisfied as things are, were so by the plan, and have lost somebody by it; a heap."""
+        """Of those that are satisfied as things are, who has lost somebody by the plan; a heap."""
 
     def unmet(self) -> Iterator[Expectation]:
         """Those that the plan does not meet when it is their turn. It may go on while they are given out."""
@@ -67,8 +71,12 @@ class Part:
 
     def _note_fallen(self) -> None:
         for each in self._ground.take_fallen():
-            if self._ground.is_decided_on(each) and self._ground.state(each) is State.SATISFIED:
+            if each.id in self._could_fall:
                 heappush(self._fallen, (each.order, each.id, each))
+
+    @cached_property
+    def _could_fall(self) -> frozenset[str]:
+        return frozenset(each.id for some in self._satisfied.values() for each in some)
 
     def _fallen_before(self, other: Expectation | None) -> Iterator[tuple[Expectation, Field]]:
         while self._fallen and (other is None or self._fallen[0][0] < other.order):
@@ -82,10 +90,10 @@ def parts_of(ground: Ground) -> Iterator[Part]:
     wanting, satisfied = _by_pools(ground)
     asked = [*{**wanting, **satisfied}]
     for part in _joined(asked) if ground.problem.strategy.budget is None else [asked]:
-        open_ = {pools: wanting[pools] for pools in part if pools in wanting}
-        switched = {pools: satisfied[pools] for pools in part if pools in satisfied and ground.is_switched(pools)}
-        if open_ or switched:
-            yield Part(ground, open_, switched)
+        if not wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
+            yield Part(
+                ground, *({pools: some[pools] for pools in part if pools in some} for some in (wanting, satisfied))
+            )
 
 
 def _by_pools(ground: Ground) -> tuple[_ByPools, _ByPools]:

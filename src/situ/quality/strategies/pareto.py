@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.expectation import Expectation
 from situ.quality.ground import Candidate, Ground
@@ -19,8 +21,9 @@ from situ.quality.turns import Part, parts_of
 
 def decide(problem: Problem) -> Plan:
     making = _Making(Ground(problem))
-    for part in parts_of(making.ground):
-        making.decide_part(part)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in parts_of(making.ground):
+            making.decide_part(part)
     targets = making.ground.targets
     adopted = Claims(problem, dict(targets), making.served)
     return Plan(
