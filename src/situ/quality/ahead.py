@@ -41,11 +41,10 @@ class Ahead:
         self._surcharges = surcharges
         self._out_of_reach = any_below(best, asked)
         self._met = self._who_is_met()
-        self._costs = np.zeros(self._out_of_reach.shape)
-        """Of expectations by rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            for each, before, rises in zip(asked, levels, rising, strict=True):
-                self._costs += rises * np.maximum(each[:, None] - before, 0.0)
+            lacking = np.maximum(asked[:, :, None] - levels[:, None, :], 0.0)
+            self._costs: Matrix = np.einsum("pnr,pr->nr", lacking, rising)
+            """Of expectations by rows."""
         self._costs += surcharges
         self._costs[self._out_of_reach] = np.inf
 
@@ -60,7 +59,7 @@ class Ahead:
     def improve(self, row: int) -> None:
         """The profile of a row is better than it was in some properties, and worse in none."""
         lacking = np.maximum(self.asked - self._levels[:, row, None], 0.0)
-        costs = self._rising[:, row] @ lacking
+        costs = self._rising[:, row].dot(lacking)
         costs[self._out_of_reach[:, row]] = np.inf
         self._costs[:, row] = costs
         self._met |= np.logical_and.reduce(self.asked <= self._now[:, row, None])

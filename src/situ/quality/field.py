@@ -63,9 +63,13 @@ class Field:
         self._rows: dict[str, list[int]] = {}
         for row, (id, _) in enumerate(keys):
             self._rows.setdefault(id, []).append(row)
-        self._prices: Matrix = np.asarray([_price(profiles[id], place) for id, place in keys], dtype=np.float64)
-        self._surcharges = self._prices - np.asarray([_price(profiles[id], None) for id, _ in keys], dtype=np.float64)
+        self._prices: Matrix = np.zeros(len(keys))
+        self._surcharges: Matrix = np.zeros(len(keys))
         """What the modes of rows cost, and how much more than those in which their profiles are by the plan."""
+        for row, (id, place) in enumerate(keys):
+            if (profile := profiles[id]).modes:
+                self._prices[row] = profile.modes[place].cost
+                self._surcharges[row] = self._prices[row] - profile.mode_named(profile.mode).cost
 
     @classmethod
     def of_pool(cls, standing: Standing, name: str) -> Field:
@@ -73,17 +77,17 @@ class Field:
         pool = standing.pool(name)
         assert pool is not None
         points, able = pool.now.points, pool.able.points
-        numbers = pool.floors.numbers.tolist()
+        numbers = pool.floors.numbers
         return cls(
             profiles=pool.profiles,
             columns=pool.columns,
             keys=able.keys,
-            now=points.values[:, [points.place((id, 0)) for id, _ in able.keys]],
+            now=points.values.take([points.place((id, 0)) for id, _ in able.keys], axis=1),
             best=able.values,
-            rising=pool.rises.values[:, [pool.rises.place(id) for id, _ in able.keys]],
+            rising=pool.rises.values.take([pool.rises.place(id) for id, _ in able.keys], axis=1),
             floors=pool.floors.values,
             places=lambda some: pool.floors.places(standing.numbers(some)),
-            expectation=lambda place: standing.expectation(numbers[place]),
+            expectation=lambda place: standing.expectation(int(numbers[place])),
             several=standing.wanting_several(name),
             dearest=pool.dearest,
         )
@@ -258,7 +262,7 @@ class Field:
         """The floors of some expectations; such that nobody meets, if one asks for something that no profile has."""
         places = [each for each in self._places(expectations) if each is not None]
         if len(places) == len(expectations):
-            return self._floors[:, places]
+            return self._floors.take(places, axis=1)  # along memory, unlike what an index of a list gives
         width = len(self._now)
         asked = [self.asked(each) for each in expectations]
         return np.stack([np.full(width, np.inf) if each is None else each for each in asked], axis=1)
@@ -285,13 +289,6 @@ class Field:
             rising=self._rising,
             surcharges=self._surcharges,
         )
-
-
-def _price(profile: Profile, place: int | None) -> float:
-    """What a mode costs; without a place, the current one."""
-    if not profile.modes:
-        return 0.0
-    return profile.mode_named(profile.mode).cost if place is None else profile.modes[place].cost
 
 
 def _meets(point: Matrix, asked: Matrix | None) -> bool:

@@ -158,7 +158,7 @@ class Ground:
 
         for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
-        while len(rough) and (least := rough[rough.argmin()]) < np.inf:
+        while len(rough) and (least := rough.item(rough.argmin())) < math.inf:
             near = (rough <= least + _CLOSE * field.dearest).nonzero()[0].tolist()
             first = near[0] if len(near) == 1 else min(near, key=candidate)
             yield candidate(first, priced=priced)

@@ -71,6 +71,9 @@ class Columns:
         return np.concatenate([matrix, np.full((missing, matrix.shape[1]), NOWHERE)]) if missing else matrix
 
 
+_NO_ROWS: Matrix = np.zeros((0, 0))
+
+
 class Rows(Generic[K]):
     """Points by key. What it gives out as an array holds until the next change."""
 
@@ -78,7 +81,7 @@ class Rows(Generic[K]):
         self.columns = columns
         self.keys: list[K] = []
         self._places: dict[K, int] = {}
-        self._values: Matrix = np.full((len(columns), 0), NOWHERE)
+        self._values: Matrix = _NO_ROWS
 
     def __len__(self) -> int:
         return len(self.keys)

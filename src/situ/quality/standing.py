@@ -180,14 +180,14 @@ class Standing:
         chosen = np.zeros(len(self._asking), dtype=np.bool_)
         for name in touched & self._pools.keys():
             chosen[self._pools[name].floors.numbers] = True
-        chosen[list(new.values())] = False
+        chosen[new] = False
         self._note(before, np.flatnonzero(chosen))
         chosen[decided] = True
         self._match(np.flatnonzero(chosen))
         for name in touched:
             self._recount(name, before)
             self._tidy(name)
-        return self._changed(before).union(new)
+        return self._changed(before).union([self._asking[number].id for number in new])
 
     # ── profiles ──────────────────────────────────────────────────────────────────────────────────
 
@@ -243,18 +243,21 @@ class Standing:
 
     def _enter(
         self, expectations: Iterable[tuple[Expectation, Pools]], before: dict[int, int]
-    ) -> tuple[list[int], dict[str, int]]:
+    ) -> tuple[list[int], list[int]]:
         """Write down who asks what; tell the numbers of those that skylines decide on, and of those that are new."""
         latest = {pair[0].id: pair for pair in expectations}
-        fresh = [id for id in latest if id not in self._numbers]
-        known = [id for id in latest if id in self._numbers] if len(fresh) < len(latest) else []
-        self._note(before, np.asarray([self._numbers[id] for id in known], dtype=np.int64))
-        new = dict(zip(fresh, self._new_numbers(len(fresh)), strict=True))
-        self._numbers |= {id: self._forget(id) for id in known} | new
-        numbers = [self._numbers[id] for id in latest]
+        again = [id for id in latest if id in self._numbers]
+        self._note(before, np.asarray([self._numbers[id] for id in again], dtype=np.int64))
+        known = {id: self._forget(id) for id in again}
+        new = numbers = self._new_numbers(len(latest) - len(known))
+        if known:
+            unused = iter(new)
+            numbers = [known[id] if id in known else next(unused) for id in latest]
+        self._numbers.update(zip(latest, numbers, strict=True))
+        together = self._together
         for number, (each, pools) in zip(numbers, latest.values(), strict=True):
             self._asking[number], self._looking[number] = each, pools
-            self._together[each.subscription] = (*self._together.get(each.subscription, ()), number)
+            together[each.subscription] = (*together.get(each.subscription, ()), number)
         several = [number for number in numbers if self._asking[number].publishers > 1]
         decided = [number for number in numbers if self._asking[number].publishers == 1] if several else numbers
         self._put_floors(decided)
