@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from situ.quality import standing as standing_module
-from situ.quality.asked import Asked
 from situ.quality.expectation import Expectation
+from situ.quality.listed import asked_by
 from situ.quality.matching import Match, State, match
 from situ.quality.operating import slope
 from situ.quality.profile import Profile
-from situ.quality.provided import provided
+from situ.quality.provided import Provided
 from situ.quality.reference import match_by_enumeration
 from situ.quality.rows import Columns
 from situ.quality.skyline import Skyline
@@ -158,12 +158,14 @@ def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
 def test_what_many_ask_and_provide_is_what_each_asks_and_provides() -> None:
     for seed in range(500):
         dice = random.Random(seed)
-        profiles = {each.id: each for each in (make_profile(dice, f"p{number}") for number in range(dice.randrange(6)))}
+        profiles = [make_profile(dice, f"p{number}") for number in range(dice.randrange(6))]
         asking = [make_expectation(dice, f"x{number}") for number in range(dice.randrange(6))]
         columns = Columns()
-        found, chosen = provided(profiles, columns), sorted(dice.sample(range(len(asking)), len(asking) // 2))
-        floors = Asked(asking).of(chosen, columns)
-        given = list(profiles.values())
+        places = sorted(dice.sample(range(len(profiles)), len(profiles) // 2))
+        found = Provided({each.id: each for each in profiles}).of(places, columns)
+        chosen = sorted(dice.sample(range(len(asking)), len(asking) // 2))
+        (floors,) = asked_by(asking).of(chosen, columns)
+        given = [profiles[place] for place in places]
         assert found.keys == [(each.id, place) for each in given for place in range(len(each.reach()))], seed
         for matrix, points in (
             (found.now, [each.current() for each in given]),

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from situ.quality.asked import floors_of
 from situ.quality.expectation import Expectation, Need
+from situ.quality.listed import asked_by
 from situ.quality.matching import State
 from situ.quality.pools import Pool
 from situ.quality.profile import Capability, Profile
@@ -149,7 +149,8 @@ def test_whoever_asks_for_a_property_at_its_worst_wants_it_to_be_there() -> None
 def test_floors_of_many_are_the_floors_of_each() -> None:
     asking = [expectation(name) for name in ASKED] + [wanting("low", -math.inf), wanting("high", math.inf)]
     columns = Columns()
-    assert floors_of(asking, columns).tolist() == columns.matrix([each.asked for each in asking]).tolist()
+    (floors,) = asked_by(asking).of(range(len(asking)), columns)
+    assert floors.tolist() == columns.matrix([each.asked for each in asking]).tolist()
 
 
 def test_what_is_gone_leaves_nothing_behind() -> None:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from situ.quality.ahead import Ahead
-from situ.quality.asked import floors_of
 from situ.quality.expectation import Expectation
+from situ.quality.listed import asked_by
 from situ.quality.problem import Target
 from situ.quality.profile import Profile
-from situ.quality.provided import provided
+from situ.quality.provided import Provided
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
@@ -98,9 +98,9 @@ class Field:
         columns = Columns()
         single = [each for each in expectations if each.publishers == 1]
         places = {each.id: place for place, each in enumerate(single)}
-        floors = floors_of(single, columns)
+        (floors,) = asked_by(single).of(range(len(single)), columns)
         by_id = {each.id: each for each in profiles}
-        given = provided(by_id, columns)
+        given = Provided(by_id).of(range(len(by_id)), columns)
         counts = [len(each.modes) or 1 for each in profiles]
         return cls(
             profiles=by_id,

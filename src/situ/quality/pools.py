@@ -14,7 +14,7 @@ import numpy as np
 from situ.quality.operating import slope
 from situ.quality.profile import Profile
 from situ.quality.property import Point
-from situ.quality.provided import provided
+from situ.quality.provided import Points
 from situ.quality.rows import Columns, Flags, Matrix, Numbers, Rows, at_least, at_most
 from situ.quality.skyline import Key, Skyline
 
@@ -94,14 +94,13 @@ class Pool:
             changed = True
         return changed
 
-    def put_new(self, profiles: Mapping[str, Profile]) -> None:
-        """Put many at once, by their ids, that are not here yet."""
+    def put_new(self, profiles: Mapping[str, Profile], points: Points) -> None:
+        """Put many at once, by their ids, that are not here yet; with what they provide in the columns of the pool."""
         self.profiles |= profiles
-        new = provided(profiles, self.columns)
-        self.rises.put_new([*profiles], new.rises)
-        self.dearest = max(self.dearest, new.dearest)
-        self.now.put_new([(id, 0) for id in profiles], new.now)
-        self.able.put_new(new.keys, new.best)
+        self.rises.put_new([*profiles], points.rises)
+        self.dearest = max(self.dearest, points.dearest)
+        self.now.put_new([(id, 0) for id in profiles], points.now)
+        self.able.put_new(points.keys, points.best)
 
     def drop(self, id: str) -> None:
         profile = self.profiles.pop(id)

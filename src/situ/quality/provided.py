@@ -1,4 +1,4 @@
-"""What many profiles provide, as columns: where each is, where it could be, and how its costs rise on the way."""
+"""What many profiles provide: where each is, where it could be, and how its costs rise on the way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from situ.quality.listed import Listed
 from situ.quality.operating import slope
 from situ.quality.profile import Mode, Profile
 from situ.quality.property import Point
@@ -15,8 +16,8 @@ from situ.quality.rows import Columns, Matrix, as_goodness
 from situ.quality.skyline import Key
 
 
-class Provided(NamedTuple):
-    """Of each profile one column, but of the points that it can reach one for each of its modes."""
+class Points(NamedTuple):
+    """Some profiles as matrices: one column for each, but for what they can reach one for each of their modes."""
 
     now: Matrix
     """:meth:`Profile.current`."""
@@ -27,22 +28,37 @@ class Provided(NamedTuple):
     rises: Matrix
     """By how much the cost of a free property rises with each unit of goodness; NaN where it does not evenly."""
     dearest: float
-    """The highest cost of those that do."""
+    """The highest cost of those that do, or 1."""
 
 
-def provided(profiles: Mapping[str, Profile], columns: Columns) -> Provided:
-    """What these profiles, by their ids, provide."""
-    free = [each.capabilities for each in profiles.values()]
-    capabilities = list(chain.from_iterable([each.values() for each in free]))
-    costs = [slope(each) for each in capabilities]
-    values = [each.cv if each.about.maximise else -each.cv for each in capabilities]
-    ends = [each.ub if each.about.maximise else -each.lb for each in capabilities]
-    now, best, rises = columns.filled(free, as_goodness(values), as_goodness(ends), [rise for rise, _ in costs])
-    keys: list[Key] = [(id, place) for id, each in profiles.items() for place in range(len(each.modes) or 1)]
-    if len(keys) > len(profiles) or any(each.modes for each in profiles.values()):
-        now, best = _with_modes(list(profiles.values()), columns, now, best)
-        rises = columns.widened(rises)
-    return Provided(now, keys, best, rises, max((dearest for _, dearest in costs), default=1.0))
+class Provided:
+    """Profiles, by their ids and by their places among these."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._ids = [*profiles]
+        self._profiles = [*profiles.values()]
+        free = [each.capabilities for each in self._profiles]
+        capabilities = list(chain.from_iterable([each.values() for each in free]))
+        costs = [slope(each) for each in capabilities]
+        self._free = Listed(
+            free,
+            as_goodness([each.cv if each.about.maximise else -each.cv for each in capabilities]),
+            as_goodness([each.ub if each.about.maximise else -each.lb for each in capabilities]),
+            [rise for rise, _ in costs],
+            [dearest for _, dearest in costs],
+        )
+
+    def of(self, places: Sequence[int], columns: Columns) -> Points:
+        """Some of the profiles."""
+        now, best, rises, dearest = self._free.of(places, columns)
+        chosen = [self._profiles[place] for place in places]
+        keys: list[Key] = [
+            (self._ids[place], mode) for place in places for mode in range(len(self._profiles[place].modes) or 1)
+        ]
+        if any(each.modes for each in chosen):
+            now, best = _with_modes(chosen, columns, now, best)
+            rises = columns.widened(rises)
+        return Points(now, keys, best, rises, float(np.max(dearest, initial=1.0)))
 
 
 def _with_modes(profiles: Sequence[Profile], columns: Columns, now: Matrix, best: Matrix) -> tuple[Matrix, Matrix]:

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from situ.quality.asked import Asked
 from situ.quality.expectation import Expectation
+from situ.quality.listed import asked_by
 from situ.quality.matching import Match, State, composed
 from situ.quality.pools import Pool
 from situ.quality.profile import Profile
+from situ.quality.provided import Provided
 from situ.quality.rows import Matrix, Numbers, first_that_meet
 from situ.quality.skyline import Skyline
 
@@ -194,14 +195,18 @@ class Standing:
     def _take_in(self, profiles: Iterable[tuple[Profile, str]]) -> set[str]:
         """Put profiles into their pools, and tell which pools are not what they were."""
         touched: set[str] = set()
-        by_pool: dict[str, dict[str, Profile]] = {}
-        for id, (profile, pool) in {profile.id: (profile, pool) for profile, pool in profiles}.items():
+        latest = {profile.id: (profile, pool) for profile, pool in profiles}
+        by_pool: dict[str, list[int]] = defaultdict(list)
+        for place, (id, (_, name)) in enumerate(latest.items()):
             if id in self._homes:
                 touched.add(self._remove(id).pool)
-            self._settle(id, pool)
-            by_pool.setdefault(pool, {})[id] = profile
-        for name, news in by_pool.items():
-            self._made(name).put_new(news)
+            self._settle(id, name)
+            by_pool[name].append(place)
+        known = [(id, profile) for id, (profile, _) in latest.items()]
+        provided = Provided(dict(known))
+        for name, places in by_pool.items():
+            pool = self._made(name)
+            pool.put_new(dict([known[place] for place in places]), provided.of(places, pool.columns))
         return touched.union(by_pool)
 
     def _settle(self, id: str, pool: str) -> None:
@@ -281,14 +286,15 @@ class Standing:
         return [*found, *range(first, last)]
 
     def _put_floors(self, numbers: list[int]) -> None:
-        asked = Asked([self._asking[number] for number in numbers])
+        asked = asked_by([self._asking[number] for number in numbers])
         by_pool: dict[str, list[int]] = defaultdict(list)
         for place, number in enumerate(numbers):
             for name in self._looking[number]:
                 by_pool[name].append(place)
         for name, places in by_pool.items():
             pool = self._made(name)
-            pool.floors.put_new([numbers[place] for place in places], asked.of(places, pool.columns))
+            (floors,) = asked.of(places, pool.columns)
+            pool.floors.put_new([numbers[place] for place in places], floors)
 
     def _put_several(self, number: int) -> None:
         for name in self._looking[number]:
