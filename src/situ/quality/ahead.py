@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from situ.quality.expectation import Expectation
-from situ.quality.rows import Flags, Matrix, any_below
+from situ.quality.rows import Flags, Matrix, Numbers, any_below
 
 
 class Ahead:
@@ -42,11 +42,8 @@ class Ahead:
         self._out_of_reach = any_below(best, asked)
         self._met = self._who_is_met()
         with np.errstate(over="ignore", invalid="ignore"):
-            lacking = np.maximum(asked[:, :, None] - levels[:, None, :], 0.0)
-            self._costs: Matrix = np.einsum("pnr,pr->nr", lacking, rising)
+            self._costs = self._costs_of(np.arange(len(surcharges)))
             """Of expectations by rows."""
-        self._costs += surcharges
-        self._costs[self._out_of_reach] = np.inf
 
     def is_met(self, place: int) -> bool:
         return bool(self._met[place])
@@ -66,10 +63,15 @@ class Ahead:
 
     def change(self, rows: Sequence[int]) -> None:
         """The profile of some rows is somewhere else."""
-        for row in rows:
-            self.improve(row)
-            self._costs[:, row] += self._surcharges[row]
+        self._costs[:, rows] = self._costs_of(rows)
         self._met = self._who_is_met()
+
+    def _costs_of(self, rows: Sequence[int] | Numbers) -> Matrix:
+        lacking = np.maximum(self.asked[:, :, None] - self._levels.take(rows, axis=1)[:, None, :], 0.0)
+        costs: Matrix = np.einsum("pnr,pr->nr", lacking, self._rising.take(rows, axis=1))
+        costs += self._surcharges.take(rows)
+        costs[self._out_of_reach.take(rows, axis=1)] = np.inf
+        return costs
 
     def _who_is_met(self) -> Flags:
         return np.asarray(~any_below(self._now, self.asked).all(axis=1))

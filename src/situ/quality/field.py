@@ -138,7 +138,7 @@ class Field:
 
     def firsts_that_meet(self, expectations: Sequence[Expectation], ids: Sequence[str]) -> list[str | None]:
         """For each of some expectations, the first of some profiles that meets it by the plan."""
-        points = self._now[:, [self._rows[id][0] for id in ids]]
+        points = self._now.take([self._rows[id][0] for id in ids], axis=1)
         firsts = first_that_meet(self._asked_by(expectations), points).tolist()
         return [None if first < 0 else ids[first] for first in firsts]
 
@@ -197,8 +197,8 @@ class Field:
         those that want several."""
         found = np.flatnonzero(at_most(self._floors, better) & ~at_most(self._floors, worse))
         if len(found):
-            points = self._now[:, [rows[0] for rows in self._rows.values()]]
-            found = found[count_that_meet(self._floors[:, found], points) == meeting]
+            points = self._now.take([rows[0] for rows in self._rows.values()], axis=1)
+            found = found[count_that_meet(self._floors.take(found, axis=1), points) == meeting]
         asked = ((each, self.asked(each)) for each in self._several)
         several = [each for each, floors in asked if _meets(better, floors) and not _meets(worse, floors)]
         return [*map(self._expectation, found.tolist()), *several]

@@ -7,7 +7,6 @@ leave a speck behind.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from situ.quality.actions import Actions
 from situ.quality.cost import UNAFFORDABLE, Constant, Cost, Points
@@ -20,19 +19,20 @@ def cost_of(profile: Profile, target: Target, actions: Actions, before: Target =
     return math.fsum(terms_between(profile, target, actions, before))
 
 
-def terms_between(profile: Profile, target: Target, actions: Actions, before: Target) -> Iterator[float]:
+def terms_between(profile: Profile, target: Target, actions: Actions, before: Target) -> list[float]:
     """The summands of that."""
-    yield from terms(profile, target, actions)
-    if before:
-        yield from (-each for each in terms(profile, before, actions))
+    found = _terms(profile, target, actions)
+    return [*found, *(-each for each in _terms(profile, before, actions))] if before else found
 
 
-def terms(profile: Profile, target: Target, actions: Actions) -> Iterator[float]:
+def _terms(profile: Profile, target: Target, actions: Actions) -> list[float]:
     """The summands of what a target costs more than staying."""
+    found: list[float] = []
     for id, value in target.values.items():
-        yield from terms_of_value(profile.capabilities[id], value, actions)
+        found += terms_of_value(profile.capabilities[id], value, actions)
     if target.mode:
-        yield from terms_of_mode(profile, target.mode, actions)
+        found += terms_of_mode(profile, target.mode, actions)
+    return found
 
 
 def terms_of_value(capability: Capability, value: float, actions: Actions) -> tuple[float, ...]:

@@ -150,18 +150,12 @@ def as_goodness(values: Sequence[float]) -> Matrix:
 
 def at_least(points: Matrix, asked: Matrix) -> Flags:
     """Which of the points are at least as good as what is asked, in every property."""
-    found = np.ones(points.shape[1], dtype=np.bool_)
-    for place in np.flatnonzero(asked > NOWHERE).tolist():
-        found &= points[place] >= asked[place]
-    return found
+    return np.asarray(np.logical_and.reduce(points >= asked[:, None]))
 
 
 def at_most(points: Matrix, given: Matrix) -> Flags:
     """Which of the points a given one is at least as good as, in every property."""
-    found = np.ones(points.shape[1], dtype=np.bool_)
-    for place, value in enumerate(given.tolist()):
-        found &= points[place] <= value
-    return found
+    return np.asarray(np.logical_and.reduce(points <= given[:, None]))
 
 
 def first_that_meet(floors: Matrix, points: Matrix) -> Numbers:
