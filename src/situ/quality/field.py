@@ -14,7 +14,7 @@ import numpy as np
 from situ.quality.ahead import Ahead
 from situ.quality.expectation import Expectation
 from situ.quality.listed import asked_by
-from situ.quality.problem import Target
+from situ.quality.problem import STAY, Target
 from situ.quality.profile import Profile
 from situ.quality.provided import Provided
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
@@ -142,8 +142,8 @@ class Field:
         firsts = first_that_meet(self._asked_by(expectations), points).tolist()
         return [None if first < 0 else ids[first] for first in firsts]
 
-    def move(self, id: str, target: Target) -> None:
-        """A profile is to be somewhere else."""
+    def move(self, id: str, before: Target, target: Target) -> None:
+        """A profile is to be somewhere else than it was by the plan before."""
         profile, rows = self.profiles[id], self._rows[id]
         if profile.modes:
             after = self.where(id, target)
@@ -155,8 +155,8 @@ class Field:
             return
         (row,) = rows
         is_worse = False
-        for name, capability in profile.capabilities.items():
-            place = self._columns.place(name)
+        for name in {**before.values, **target.values}:
+            place, capability = self._columns.place(name), profile.capabilities[name]
             value = capability.about.goodness(target.values.get(name, capability.cv))
             is_worse = is_worse or value < self._now[place, row]
             self._now[place, row] = self._levels[place, row] = value
@@ -175,7 +175,7 @@ class Field:
         for id in self.profiles.keys() & targets.keys():
             profile, target = self.profiles[id], targets[id]
             if profile.modes:
-                self.move(id, target)
+                self.move(id, STAY, target)
                 continue
             for name, value in target.values.items():
                 rows += self._rows[id]

@@ -55,8 +55,8 @@ class Ground:
         """Those that were worked out."""
         self._fallen: set[str] = set()
         """Expectations that lost somebody who met them when a mode became another."""
-        self._just_fallen: list[Expectation] = []
-        """Those of them that nobody has taken note of."""
+        self.fallen: list[Expectation] = []
+        """The latest of them; whoever has taken note of them takes them out."""
 
     def field(self, expectation: Expectation) -> Field:
         subscription = expectation.subscription
@@ -129,11 +129,6 @@ class Ground:
         """Whether a mode was another than now from the beginning, in any of these pools."""
         return not self._switched.isdisjoint(pools)
 
-    def take_fallen(self) -> Sequence[Expectation]:
-        """Those that lost somebody who met them, since this was asked last, as a mode became another."""
-        found, self._just_fallen = self._just_fallen, []
-        return found
-
     def candidates(self, expectation: Expectation, *, priced: bool = True) -> Iterator[Candidate]:
         """Profiles that do not meet an expectation and could, best first.
 
@@ -203,10 +198,11 @@ class Ground:
         """Have a profile moved by the plan."""
         if target.mode != self.targets.get(id, STAY).mode:
             for field in self._asked_of(id):
-                self._just_fallen += (lost := field.lost_without(id, target))
+                self.fallen += (lost := field.lost_without(id, target))
                 self._fallen.update(each.id for each in lost)
+        before = self.targets.get(id, STAY)
         for field in self._containing[self.problem.pools.get(id, "")]:
-            field.move(id, target)
+            field.move(id, before, target)
         if target:
             self.targets[id] = target
         else:

@@ -10,8 +10,7 @@ import numpy as np
 
 from situ.quality.listed import Listed
 from situ.quality.operating import slope
-from situ.quality.profile import Mode, Profile
-from situ.quality.property import Point
+from situ.quality.profile import Profile
 from situ.quality.rows import Columns, Matrix, as_goodness
 from situ.quality.skyline import Key
 
@@ -56,18 +55,26 @@ class Provided:
             (self._ids[place], mode) for place in places for mode in range(len(self._profiles[place].modes) or 1)
         ]
         if any(each.modes for each in chosen):
-            now, best = _with_modes(chosen, columns, now, best)
-            rises = columns.widened(rises)
+            now, best, rises = _with_modes(chosen, columns, now, best, rises)
         return Points(now, keys, best, rises, float(np.max(dearest, initial=1.0)))
 
 
-def _with_modes(profiles: Sequence[Profile], columns: Columns, now: Matrix, best: Matrix) -> tuple[Matrix, Matrix]:
+def _with_modes(
+    profiles: Sequence[Profile], columns: Columns, now: Matrix, best: Matrix, rises: Matrix
+) -> tuple[Matrix, Matrix, Matrix]:
     """The same, with the properties that are in modes."""
-    current = columns.matrix([_at(each, each.mode_named(each.mode)) if each.modes else {} for each in profiles])
-    reach = columns.matrix([_at(each, mode) for each in profiles for mode in each.modes or (None,)])
+    for each in profiles:
+        for id in each.moded:
+            columns.place(id)
+    now, best, rises = (columns.widened(each) for each in (now, best, rises))
     best = np.repeat(best, [len(each.modes) or 1 for each in profiles], axis=1)
-    return np.maximum(columns.widened(now), current), np.maximum(columns.widened(best), reach)
-
-
-def _at(profile: Profile, mode: Mode | None) -> Point:
-    return {} if mode is None else {id: each.goodness(mode.values[id]) for id, each in profile.moded.items()}
+    point = 0
+    for place, profile in enumerate(profiles):
+        for mode in profile.modes:
+            for id, about in profile.moded.items():
+                best[columns.place(id), point] = value = about.goodness(mode.values[id])
+                if mode.name == profile.mode:
+                    now[columns.place(id), place] = value
+            point += 1
+        point += not profile.modes
+    return now, best, rises

@@ -82,15 +82,15 @@ class Skyline:
         if len(keys) > 1:
             by_key = sorted(range(len(keys)), key=keys.__getitem__)
             if len(matrix):
-                by_key = np.asarray(by_key)[np.lexsort(-matrix[::-1, by_key])].tolist()
-            keys, matrix = [keys[place] for place in by_key], matrix[:, by_key]
+                by_key = np.asarray(by_key)[np.lexsort(-matrix[::-1].take(by_key, axis=1))].tolist()
+            keys, matrix = [keys[place] for place in by_key], matrix.take(by_key, axis=1)
         for start in range(0, len(keys), _BLOCK):
             self._admit_block(keys[start : start + _BLOCK], matrix[:, start : start + _BLOCK])
 
     def _admit_block(self, keys: Sequence[Key], matrix: Matrix) -> None:
         free = self._unguarded(keys, matrix)
         if len(free) < len(keys):
-            keys, matrix = [keys[place] for place in free], matrix[:, free]
+            keys, matrix = [keys[place] for place in free], matrix.take(free, axis=1)
         if len(keys) > 1:
             # The first that is at least as good is the point itself, or one that is itself undominated.
             firsts = first_that_meet(matrix, matrix).tolist()
@@ -98,7 +98,7 @@ class Skyline:
                 if first != place:
                     self._guard(keys[place], keys[first])
             new = [place for place, first in enumerate(firsts) if first == place]
-            keys, matrix = [keys[place] for place in new], matrix[:, new]
+            keys, matrix = [keys[place] for place in new], matrix.take(new, axis=1)
         if keys:
             self._join(keys, matrix)
 

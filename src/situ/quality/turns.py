@@ -49,7 +49,8 @@ class Part:
             self._passed = each.order
             if not field.is_met(each):
                 yield each
-                self._note_fallen()
+                if self._ground.fallen:
+                    self._note_fallen()
 
     def _turns(self) -> Iterator[tuple[Expectation, Field]]:
         """Those that come next are looked at together."""
@@ -70,9 +71,10 @@ class Part:
         yield from self._fallen_before(None)
 
     def _note_fallen(self) -> None:
-        for each in self._ground.take_fallen():
+        for each in self._ground.fallen:
             if each.id in self._could_fall:
                 heappush(self._fallen, (each.order, each.id, each))
+        self._ground.fallen.clear()
 
     @cached_property
     def _could_fall(self) -> frozenset[str]:

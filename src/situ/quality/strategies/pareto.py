@@ -108,7 +108,7 @@ class _Making:
         refusal: Refusal | None = None
         counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
         for each in self.ground.candidates(expectation, priced=priced):
-            if self.ground.problem.profiles[each.profile].publisher in counted:
+            if counted and self.ground.problem.profiles[each.profile].publisher in counted:
                 continue
             if why := self._forbids(each):
                 refusal = refusal or Refusal(
