@@ -11,7 +11,8 @@ Expectations that are suspended are none of its business: they are dropped and p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ _FEW = 16
 """Expectations per pool, below which those that are asked about are looked up one by one."""
 
 
+_ID: Callable[[Expectation], str] = attrgetter("id")
 _NO_EXPECTATION = Expectation(id="", subscription="")
 
 
@@ -81,7 +83,7 @@ class Standing:
 
     def states_of(self, expectations: Sequence[Expectation]) -> list[State]:
         """Of many expectations, in their order."""
-        return [_STATES[each] for each in self._states[self.numbers(expectations)].tolist()]
+        return list(map(_STATES.__getitem__, self._states[self.numbers(expectations)].tolist()))
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""
@@ -126,7 +128,7 @@ class Standing:
 
     def numbers(self, expectations: Iterable[Expectation]) -> list[int]:
         """By which pools know expectations."""
-        return [self._numbers[each.id] for each in expectations]
+        return list(map(self._numbers.__getitem__, map(_ID, expectations)))
 
     def expectation(self, number: int) -> Expectation:
         return self._asking[number]
@@ -259,12 +261,13 @@ class Standing:
             unused = iter(new)
             numbers = [known[id] if id in known else next(unused) for id in latest]
         self._numbers.update(zip(latest, numbers, strict=True))
-        together = self._together
+        asking, looking, together = self._asking, self._looking, self._together
+        decided: list[int] = []
+        several: list[int] = []
         for number, (each, pools) in zip(numbers, latest.values(), strict=True):
-            self._asking[number], self._looking[number] = each, pools
+            asking[number], looking[number] = each, pools
             together[each.subscription] = (*together.get(each.subscription, ()), number)
-        several = [number for number in numbers if self._asking[number].publishers > 1]
-        decided = [number for number in numbers if self._asking[number].publishers == 1] if several else numbers
+            (decided if each.publishers == 1 else several).append(number)
         self._put_floors(decided)
         for number in several:
             self._put_several(number)
