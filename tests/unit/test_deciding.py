@@ -97,6 +97,17 @@ def test_pareto_adopts_what_is_cheaper_than_what_is() -> None:
     assert not plan.declined
 
 
+def test_pareto_gives_a_turn_to_whom_a_mode_that_was_decided_before_takes_what_it_has() -> None:
+    modes = (Mode(name="fast", values={"rate": 10.0}, cost=5.0), Mode(name="slow", values={"rate": 1.0}))
+    switched = Profile(publisher="P", type="t", modes=modes, mode="fast", moded={"rate": RATE})
+    other = profile("Q", capability(RATE, 1, 10, 2, Constant(0.0)))
+    given = problem((expectation("x", "A/s", need(RATE, 5, 10)),), switched, other)
+    assert not NAMED["pareto"](given).targets, "it is satisfied as things are"
+    plan = NAMED["pareto"](replace(given, start={"P/t": Target(mode="slow")}))
+    assert plan.targets == {"Q/t": Target(values={"rate": 5.0})}
+    assert plan.adopted.keys() == {"x"}
+
+
 # ── W4: one rate for three ──
 
 

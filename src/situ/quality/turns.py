@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
+from operator import itemgetter
 
 from situ.quality.expectation import Expectation
 from situ.quality.field import Field
@@ -21,95 +22,104 @@ from situ.quality.matching import State
 _AHEAD = 256
 """Expectations that are looked at together, with all profiles: what is in between must stay small."""
 _Pools = frozenset[str]
-_ByPools = Mapping[_Pools, Sequence[Expectation]]
-"""Expectations by the pools that are relevant to them."""
+_Places = Mapping[_Pools, Sequence[int]]
+"""Places of expectations in the order of turns, by the pools that are relevant to them."""
+_Turn = tuple[int, Expectation, Field]
+"""Whose it is, and its place in the order."""
 _NO_POOLS = _Pools()
 
 
 class Part:
     """Those that have their turns among each other, and depend on nobody else."""
 
-    def __init__(self, ground: Ground, wanting: _ByPools, satisfied: _ByPools) -> None:
-        self.wanting = [(ground.field_of(pools), some) for pools, some in wanting.items()]
-        """Those that are not satisfied as things are, and could be, by their fields."""
-        self._satisfied = satisfied
-        self._switched = [
-            (ground.field_of(pools), satisfied[pools]) for pools in satisfied if ground.is_switched(pools)
-        ]
-        """Those that are, where modes were others than now before anybody had a turn."""
+    def __init__(self, ground: Ground, asking: Sequence[Expectation], wanting: _Places, satisfied: _Places) -> None:
         self._ground = ground
+        self._asking = asking
+        """All that are decided on, in the order of turns."""
+        self._open = [(ground.field_of(pools), places) for pools, places in wanting.items()]
+        self._switched = [(ground.field_of(each), satisfied[each]) for each in satisfied if ground.is_switched(each)]
+        """Those that are satisfied as things are, where modes were others than now before anybody had a turn."""
+        self._satisfied = satisfied
         self._passed = -1
-        """The place in the order of whose turn it was last."""
-        self._fallen: list[tuple[int, str, Expectation]] = []
-        """Of those that are satisfied as things are, who has lost somebody by the plan; a heap."""
+        """The place of whose turn it was last."""
+        self._fallen: list[int] = []
+        """Places of those that are satisfied as things are, and have lost somebody by the plan; a heap."""
+
+    @cached_property
+    def wanting(self) -> Sequence[tuple[Field, Sequence[Expectation]]]:
+        """Those that are not satisfied as things are, and could be, by their fields."""
+        return [(field, [self._asking[place] for place in places]) for field, places in self._open]
 
     def unmet(self) -> Iterator[Expectation]:
         """Those that the plan does not meet when it is their turn. It may go on while they are given out."""
-        for each, field in self._turns():
-            self._passed = each.order
+        for place, each, field in self._turns():
+            self._passed = place
             if not field.is_met(each):
                 yield each
                 if self._ground.fallen:
                     self._note_fallen()
 
-    def _turns(self) -> Iterator[tuple[Expectation, Field]]:
+    def _turns(self) -> Iterator[_Turn]:
         """Those that come next are looked at together."""
-        waiting = [(each, field) for field, some in (*self.wanting, *self._switched) for each in some]
-        if len(self.wanting) + len(self._switched) > 1:
-            waiting.sort(key=lambda turn: turn[0].order)
+        fields = (*self._open, *self._switched)
+        waiting = [(place, self._asking[place], field) for field, places in fields for place in places]
+        if len(fields) > 1:
+            waiting.sort(key=itemgetter(0))
         for start in range(0, len(waiting), _AHEAD):
             coming = waiting[start : start + _AHEAD]
-            fields = _by_field(turn for turn in coming if turn[0].publishers == 1)
-            for field, some in fields:
+            looking = _by_field(coming)
+            for field, some in looking:
                 field.look_ahead(some)
             for turn in coming:
                 if self._fallen:
                     yield from self._fallen_before(turn[0])
                 yield turn
-            for field, _ in fields:
+            for field, _ in looking:
                 field.look_ahead(())
-        yield from self._fallen_before(None)
+        yield from self._fallen_before(len(self._asking))
 
     def _note_fallen(self) -> None:
         for each in self._ground.fallen:
-            if each.id in self._could_fall:
-                heappush(self._fallen, (each.order, each.id, each))
+            place = self._could_fall.get(each.id, -1)
+            if place > self._passed:
+                heappush(self._fallen, place)
         self._ground.fallen.clear()
 
     @cached_property
-    def _could_fall(self) -> frozenset[str]:
-        return frozenset(each.id for some in self._satisfied.values() for each in some)
+    def _could_fall(self) -> Mapping[str, int]:
+        return {self._asking[place].id: place for places in self._satisfied.values() for place in places}
 
-    def _fallen_before(self, other: Expectation | None) -> Iterator[tuple[Expectation, Field]]:
-        while self._fallen and (other is None or self._fallen[0][0] < other.order):
-            place, _, each = heappop(self._fallen)
-            if place > self._passed:
-                yield each, self._ground.field(each)
+    def _fallen_before(self, end: int) -> Iterator[_Turn]:
+        while self._fallen and self._fallen[0] < end:
+            place = heappop(self._fallen)
+            if place > self._passed:  # it may have fallen twice
+                each = self._asking[place]
+                yield place, each, self._ground.field(each)
 
 
 def parts_of(ground: Ground) -> Iterator[Part]:
     """All that have a turn."""
-    wanting, satisfied = _by_pools(ground)
-    asked = [*{**wanting, **satisfied}]
-    for part in _joined(asked) if ground.problem.strategy.budget is None else [asked]:
-        if not wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
-            yield Part(
-                ground, *({pools: some[pools] for pools in part if pools in some} for some in (wanting, satisfied))
-            )
-
-
-def _by_pools(ground: Ground) -> tuple[_ByPools, _ByPools]:
-    """Of those that are decided on, who could be satisfied as things are, and who is."""
-    problem, relevant = ground.problem, ground.problem.relevant
+    problem = ground.problem
     asking: Sequence[Expectation] = problem.expectations
     if problem.undecided is not None:
         asking = [each for each in asking if each.id in problem.undecided]
-    wanting: dict[_Pools, list[Expectation]] = defaultdict(list)
-    satisfied: dict[_Pools, list[Expectation]] = defaultdict(list)
-    for each, state in zip(asking, ground.states(asking), strict=True):
+    wanting, satisfied = _by_pools(ground, asking)
+    asked = [*{**wanting, **satisfied}]
+    for part in _joined(asked) if problem.strategy.budget is None else [asked]:
+        if not wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
+            mine = ({pools: some[pools] for pools in part if pools in some} for some in (wanting, satisfied))
+            yield Part(ground, asking, *mine)
+
+
+def _by_pools(ground: Ground, asking: Sequence[Expectation]) -> tuple[_Places, _Places]:
+    """Who could be satisfied as things are, and who is."""
+    relevant = ground.problem.relevant
+    wanting: dict[_Pools, list[int]] = defaultdict(list)
+    satisfied: dict[_Pools, list[int]] = defaultdict(list)
+    for place, state in enumerate(ground.states(asking)):
         if state is not State.UNSATISFIED:
             found = wanting if state is State.SATISFIABLE else satisfied
-            found[relevant.get(each.subscription, _NO_POOLS)].append(each)
+            found[relevant.get(asking[place].subscription, _NO_POOLS)].append(place)
     return wanting, satisfied
 
 
@@ -124,11 +134,13 @@ def _joined(sets: Sequence[_Pools]) -> Iterable[Sequence[_Pools]]:
     return parts.values()
 
 
-def _by_field(turns: Iterable[tuple[Expectation, Field]]) -> list[tuple[Field, list[Expectation]]]:
+def _by_field(turns: Iterable[_Turn]) -> list[tuple[Field, list[Expectation]]]:
+    """Those that one publisher is enough for."""
     found: dict[int, tuple[Field, list[Expectation]]] = {}
-    for each, field in turns:
-        known = found.get(id(field))
-        if known is None:
-            known = found[id(field)] = (field, [])
-        known[1].append(each)
+    for _, each, field in turns:
+        if each.publishers == 1:
+            known = found.get(id(field))
+            if known is None:
+                known = found[id(field)] = (field, [])
+            known[1].append(each)
     return list(found.values())
