@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from situ.cli.told_situations import situations
+from situ.edge import detect
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.event.lines import decode_line
@@ -73,7 +74,12 @@ def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> N
     asyncio.run(run())
 
 
-def test_detection_goes_on_while_what_it_tells_waits_and_tells_all_of_it_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_every", [5.0, 0.01])
+def test_detection_goes_on_while_what_it_tells_waits_and_tells_all_of_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_every: float
+) -> None:
+    monkeypatch.setattr(detect, "_SAVE_EVERY", kept_every)
+
     async def run() -> None:
         async with (
             edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,
@@ -119,7 +125,12 @@ def test_company_refutes_it(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_process_that_dies_reports_nothing_twice_and_forgets_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_every", [5.0, 0.01])
+def test_a_process_that_dies_reports_nothing_twice_and_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_every: float
+) -> None:
+    monkeypatch.setattr(detect, "_SAVE_EVERY", kept_every)
+
     async def run() -> None:
         async with (
             edge_zone(tmp_path, situ=SITU, more=QUICK) as zone,

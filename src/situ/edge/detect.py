@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -25,12 +25,14 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import Step, Worked, decide, work_rows
+from situ.deployment.stepping import States, Step, Worked, decide, work_rows
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
 from situ.edge.ending import end
 from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
+from situ.edge.outbox import Outbox
+from situ.edge.pausing import Pausing
 from situ.edge.remembered import Done, Record, Remembered
 from situ.errors import SituError
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
@@ -38,7 +40,6 @@ from situ.event.message import PLACES, position
 from situ.event.row import Row
 from situ.registry.snapshots import fetch_deployment
 from situ.situation.enrichment.known import Knowledge
-from situ.situation.kernel.state import State
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
 from situ.sources.table import Table
@@ -47,9 +48,9 @@ _audit = logging.getLogger("situ.audit")
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
+_REST, _MANY = 0.001, 10_000
+"""Seconds between the bits of what is remembered that are put in bytes; rows for which another thread is asked."""
 _END_WITHIN = 5.0
-_LONGEST_PAUSE = 0.002
-"""Seconds for which what comes is gathered, at most, while steps follow each other closely."""
 _FEW, _BRIEF = 256, 0.005
 """Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
@@ -86,22 +87,24 @@ class EdgeDetection:
         self._plan: Plan | None = None
         self._knowledge: Knowledge | None = None
         self._progress = Progress()
-        self._states: Mapping[str, State] = {}
+        self._states: States = {}
         self._due = False
         self._since: list[tuple[int, tuple[int, ...]]] = []
         """The steps of which nothing is written down yet: when, and with which messages."""
         self._passed: list[tuple[int, int]] = []
         """The messages since then that no policy wanted: first and last of those that follow each other."""
         self._in_hand = False
-        self._outbox: asyncio.Queue[Published] = asyncio.Queue(_MOST_TOLD)
-        """What is written down and to be published."""
+        self._outbox: Outbox[Published] = Outbox(_MOST_TOLD)
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._at_hand = AtHand()
         self._took = deque([0.0, 0.0], maxlen=2)
         """Seconds of the processor for the last steps."""
+        self._pausing = Pausing()
         self._reached = 0
-        self._saved = 0.0
         self._changed = False
+        self._none_beside = asyncio.Event()
+        """Nothing is written down beside the steps."""
+        self._none_beside.set()
         self.counts = Tally()
         """What was done since the start."""
 
@@ -120,7 +123,7 @@ class EdgeDetection:
 
     async def start(self, plan: Plan, publish: Publish) -> None:
         """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
-        self._outbox = asyncio.Queue(_MOST_TOLD)  # what a start before this one left there is written down
+        self._outbox = Outbox(_MOST_TOLD)  # what a start before this one left there is written down
         record = await asyncio.to_thread(self._remembered.load)
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
@@ -233,19 +236,15 @@ class EdgeDetection:
     async def run(self, publish: Publish) -> None:
         """Take steps until this is cancelled; what they tell is published beside, in their order."""
         loop = asyncio.get_running_loop()
-        works = [loop.create_task(self._step_on()), loop.create_task(self._publish_on(publish))]
+        works = [
+            loop.create_task(each) for each in (self._step_on(), self._outbox.publish_on(publish), self._keep_on())
+        ]
         try:
             done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
         finally:
             await end(works)
-
-    async def _publish_on(self, publish: Publish) -> None:
-        while True:
-            message = await self._outbox.get()
-            await publish(message)
-            self._outbox.task_done()
 
     async def _step_on(self) -> None:
         while True:
@@ -255,10 +254,7 @@ class EdgeDetection:
             self._woken.clear()
             async with self._one_at_a_time:
                 await self.work(self._outbox.put)
-                if self._changed and time.monotonic() - self._saved > _SAVE_EVERY:
-                    await self._keep()
-            # Steps take half of the time at most, so that events are routed between them.
-            await asyncio.sleep(min(self._took[-1], _LONGEST_PAUSE))
+            await asyncio.sleep(self._pausing.after(self._took[-1], time.monotonic()))
 
     async def work(self, publish: Publish) -> None:
         """Take what is there, in one step for each deployment that it is to be worked by."""
@@ -419,6 +415,16 @@ class EdgeDetection:
         self._progress, published = messages_of(
             told, self._detecting, former, self._progress, causes, instances, past, meeting, known
         )
+        self._note(published)
+        self.counts.take_published(published)
+        for each in published:
+            if each.released:
+                _audit.info("%s", each.audit)
+            await publish(each)
+
+    def _note(self, published: Sequence[Published]) -> None:
+        """Write down the steps of which nothing is written down yet, and what is to be published."""
+        assert self._plan is not None
         done = Done(
             steps=tuple(self._since),
             passed=tuple(self._passed),
@@ -428,11 +434,6 @@ class EdgeDetection:
         )
         self._since, self._passed = [], []
         self._remembered.note(done)
-        self.counts.take_published(published)
-        for each in published:
-            if each.released:
-                _audit.info("%s", each.audit)
-            await publish(each)
 
     async def _causes(self, positions: Sequence[int]) -> dict[int, Row]:
         """The events at these positions of the root log, those that are still there."""
@@ -463,26 +464,73 @@ class EdgeDetection:
         self._recent.extend(messages)
         self._reached = max(self._reached, *messages, 0)
 
+    # ── keeping ──
+
     async def _keep(self) -> None:
         """Write down all that is remembered, when what was to be published is: what is written does not tell of it."""
-        await self._outbox.join()
-        await asyncio.to_thread(self._save)
+        await self._none_beside.wait()
+        await self._outbox.settled()
+        record, states = self._snapshot()
+        detecting = self._detecting
+        await asyncio.to_thread(lambda: self._remembered.save(replace(record, states=_saved(detecting, states))))
 
-    def _save(self) -> None:
+    async def _keep_on(self) -> None:
+        while True:
+            await asyncio.sleep(_SAVE_EVERY)
+            if self._changed:
+                await self._keep_beside()
+
+    async def _keep_beside(self) -> None:
+        """Write down all that is remembered while steps go on: those from here on are written down for both records,
+        the one that is there and the one to come, and the latter counts when what was told before it is published."""
+        beside = await asyncio.to_thread(self._remembered.begin)
+        async with self._one_at_a_time:
+            self._none_beside.clear()
+            self._note(())
+            record, states = self._snapshot()
+            if beside is not None:
+                self._remembered.follow(beside, record.progress)
+        try:
+            if beside is not None:
+                saved = await self._saved_beside(states)
+                await self._outbox.settled()
+                await asyncio.to_thread(self._remembered.write, beside, replace(record, states=saved))
+                self._remembered.finish(beside)
+                await asyncio.to_thread(self._remembered.tidy)
+        finally:
+            self._none_beside.set()
+
+    def _snapshot(self) -> tuple[Record, States]:
+        """All that is remembered now, as values that later steps do not change."""
         assert self._plan is not None
-        detecting = self._plan.detecting
-        states = {name: detecting.kernel(name).save(state) for name, state in self._states.items()}
-        self._remembered.save(
-            Record(
-                reached=self._reached,
-                recent=frozenset(self._recent),
-                version=self._plan.version,
-                progress=self._progress,
-                states=states,
-            )
+        record = Record(
+            reached=self._reached,
+            recent=frozenset(self._recent),
+            version=self._plan.version,
+            progress=self._progress,
         )
-        self._since, self._passed = [], []
-        self._saved, self._changed = time.monotonic(), False
+        self._since, self._passed, self._changed = [], [], False
+        return record, self._states
+
+    async def _saved_beside(self, states: States) -> dict[str, bytes]:
+        """What is small is put in bytes here, bit by bit: a thread would take turns of several milliseconds."""
+        detecting = self._detecting
+        if sum(state.rows for state in states.values()) > _MANY:
+            return await asyncio.to_thread(_saved, detecting, states)
+        found: dict[str, bytes] = {}
+        for name, state in states.items():
+            bits = detecting.kernel(name).saving(state)
+            while name not in found:
+                try:
+                    next(bits)
+                except StopIteration as done:
+                    found[name] = done.value
+                await asyncio.sleep(_REST)
+        return found
+
+
+def _saved(detecting: Detecting, states: States) -> dict[str, bytes]:
+    return {name: detecting.kernel(name).save(state) for name, state in states.items()}
 
 
 def _same(watch: Watch, former: Watch | None) -> bool:

@@ -73,21 +73,36 @@ class Record:
     since: tuple[Done, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A record that is being made while steps are taken: the folder where it will be put, and its journal."""
+
+    folder: Path
+    journal: int
+
+
 class Remembered:
-    """The folder of one edge engine's detection. Without a folder nothing outlives the process."""
+    """The folder of one edge engine's detection. Without a folder nothing outlives the process.
+
+    A record may be made while steps are taken. These are written down twice meanwhile: after the record in force, and
+    after the one to come. So whichever of them a process finds, the steps since then are behind it.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._journal: int | None = None
+        self._journals: tuple[int, ...] = ()
         self._progress = Progress()
         """What was written down last."""
-        self._saving = threading.Lock()
+        self._begun = 0
+        self._saving = threading.RLock()
         """A thread that was given up may still be at it."""
 
     def load(self) -> Record | None:
         """What a process before this one left; None if there was none, or it cannot be read, which is said."""
         if self._folder is None or not self._folder.is_dir():
             return None
+        for unfinished in self._folder.glob(".*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         for number in sorted(self._numbers(), reverse=True):
             try:
                 record = self._read(self._folder / str(number))
@@ -122,23 +137,40 @@ class Remembered:
             since=tuple(since),
         )
 
+    # ── a record ──
+
     def save(self, record: Record) -> None:
         """Keep all that is remembered, and begin to write down steps from here."""
-        if self._folder is not None:
-            with self._saving:
-                self._save(self._folder, record)
+        with self._saving:
+            beside = self.begin()
+            if beside is not None:
+                self.follow(beside, record.progress)
+                self.write(beside, record)
+                self.finish(beside)
+                self.tidy()
 
-    def _save(self, folder: Path, record: Record) -> None:
-        self._end_journal()
-        folder.mkdir(parents=True, exist_ok=True)
-        former = self._numbers()
-        number = max(former, default=0) + 1
-        beside = folder / f".{number}"
+    def begin(self) -> Beside | None:
+        """Make room for a record; None if nothing is kept."""
+        if self._folder is None:
+            return None
+        with self._saving:
+            self._begun += 1
+            beside = self._folder / f".{self._begun}"
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
+        beside.mkdir(parents=True)
+        return Beside(folder=beside, journal=os.open(beside / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+
+    def follow(self, beside: Beside, progress: Progress) -> None:
+        """It is about all that was until now: the steps from here on are written down behind it, too."""
+        self._journals = (*self._journals, beside.journal)
+        self._progress = progress
+
+    def write(self, beside: Beside, record: Record) -> None:
+        """Have it take the place of the record before, whose journal must have nothing more to tell than its own."""
+        assert self._folder is not None
         states = {name: f"{place}.state" for place, name in enumerate(sorted(record.states))}
         for name, file in states.items():
-            (beside / file).write_bytes(record.states[name])
+            (beside.folder / file).write_bytes(record.states[name])
         about = {
             "format": _FORMAT,
             "reached": record.reached,
@@ -147,24 +179,36 @@ class Remembered:
             "progress": record.progress.as_json(),
             "states": states,
         }
-        (beside / "record.json").write_text(json.dumps(about), encoding="utf-8")
-        beside.replace(folder / str(number))
-        self._journal = os.open(folder / str(number) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._progress = record.progress
-        for old in former:
-            shutil.rmtree(folder / str(old), ignore_errors=True)
+        (beside.folder / "record.json").write_bytes(msgspec.json.encode(about))
+        with self._saving:
+            beside.folder.replace(self._folder / str(max(self._numbers(), default=0) + 1))
+
+    def finish(self, beside: Beside) -> None:
+        """Write nothing more down behind the records before it."""
+        place = self._journals.index(beside.journal)
+        former, self._journals = self._journals[:place], self._journals[place:]
+        for each in former:
+            os.close(each)
+
+    def tidy(self) -> None:
+        """Records before the last one are needed no more."""
+        assert self._folder is not None
+        with self._saving:
+            for old in sorted(self._numbers())[:-1]:
+                shutil.rmtree(self._folder / str(old), ignore_errors=True)
+
+    # ── steps ──
 
     def note(self, done: Done) -> None:
         """Write a step down. It is there for the next process when this returns, whatever becomes of this one."""
-        if self._journal is not None:
-            os.write(self._journal, msgspec.json.encode(done.as_json(self._progress)) + b"\n")
+        if self._journals:
+            line = msgspec.json.encode(done.as_json(self._progress)) + b"\n"
+            for journal in self._journals:
+                os.write(journal, line)
             self._progress = done.progress
 
     def close(self) -> None:
         with self._saving:
-            self._end_journal()
-
-    def _end_journal(self) -> None:
-        if self._journal is not None:
-            os.close(self._journal)
-            self._journal = None
+            for journal in self._journals:
+                os.close(journal)
+            self._journals = ()

@@ -109,8 +109,9 @@ class Identities:
         return self._known().take(known)
 
     def without(self, unused: Ints) -> tuple[Identities, Ints]:
-        """Without these codes; and the new code of each old one."""
-        kept = np.ones(len(self.texts), bool)
+        """Without these codes; and the new code of each old one. Steps may add texts meanwhile."""
+        texts = self.texts[:]
+        kept = np.ones(len(texts), bool)
         kept[unused] = False
         renumbered = np.where(kept, np.cumsum(kept) - 1, NONE)
-        return Identities(text for text, keep in zip(self.texts, kept.tolist(), strict=True) if keep), renumbered
+        return Identities(text for text, keep in zip(texts, kept.tolist(), strict=True) if keep), renumbered

@@ -8,8 +8,9 @@ forgotten. States are values: the same step can be taken again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -88,13 +89,23 @@ class Kernel:
 
     def save(self, state: State) -> bytes:
         """A state as bytes."""
+        saving = self.saving(state)
+        while True:
+            try:
+                next(saving)
+            except StopIteration as done:
+                saved: bytes = done.value
+                return saved
+
+    def saving(self, state: State) -> Generator[None, None, bytes]:
+        """The same bit by bit, while steps are taken from this state on."""
         return save(state, self._digest)
 
     def load(self, stored: bytes) -> State | None:
         """A state from bytes; None if it is that of another plan, or was stored in another way."""
         return load(stored, self._digest, self._empty)
 
-    @property
+    @cached_property
     def _digest(self) -> str:
         """What columns and buffers mean depends on this much of a plan."""
         policy = self.plan.policy

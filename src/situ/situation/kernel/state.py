@@ -6,7 +6,7 @@ first of them stand the version and the plan: a state of another version or plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -76,9 +76,13 @@ class State:
 # ── stored ──
 
 
-def save(state: State, plan: str) -> bytes:
-    """A state as bytes, with the digest of the plan it belongs to."""
+def save(state: State, plan: str) -> Generator[None, None, bytes]:
+    """A state as bytes, with the digest of the plan it belongs to.
+
+    It pauses between parts of the work, so that others can be done between them.
+    """
     state = state.compacted()
+    yield
     about = {
         b"version": VERSION,
         b"plan": plan.encode(),
@@ -90,13 +94,16 @@ def save(state: State, plan: str) -> bytes:
     _write(sink, "identities", pa.table({"text": pa.array(state.identities.texts, pa.string())}))
     known = (pa.array(list(state.reported), pa.string()), pa.array(list(state.reported.values()), pa.int64()))
     _write(sink, "reported", pa.table({"id": known[0], "until": known[1]}))
+    yield
     for name, buffer in state.buffers.items():
         _write(sink, f"decided {name}", _arrow(buffer.decided))
         _write(sink, f"open {name}", _arrow((buffer.open,)))
+        yield
     for leaf, causes in enumerate(state.causes):
         for chunk in causes.chunks:
             columns = pa.table(dict(zip(NAMES, chunk.about, strict=True)))
             _write(sink, f"causes {leaf}", columns, {b"first": b"%d" % chunk.first, b"latest": b"%d" % chunk.latest})
+        yield
     stored: bytes = sink.getvalue().to_pybytes()
     return stored
 

@@ -9,7 +9,7 @@ to the kernel in the step that decides it, not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
@@ -207,12 +207,13 @@ class KeepingKernel(Kernel):
         after, detected = super().step(state, given, now, instances)
         return _with_kept(after, kept), detected
 
-    def save(self, state: State) -> bytes:
+    def saving(self, state: State) -> Generator[None, None, bytes]:
         assert isinstance(state, KeptState)
         numbers = {leaf: number for number, leaf in enumerate(self._numbered)}
         blob = to_blob({numbers[leaf]: batch for leaf, batch in state.kept.rows.items()})
         due = b"" if state.kept.due is None else b"%d" % state.kept.due
-        inner = super().save(state)
+        yield
+        inner = yield from super().saving(state)
         return b"%b %d %b\n" % (_FORMAT, len(inner), due) + inner + blob
 
     def load(self, stored: bytes) -> KeptState | None:
