@@ -5,14 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from situ.deployment.detecting import Detecting
+from situ.deployment.plan import compile_plan
+from situ.deployment.progress import Progress
+from situ.project.check import check_folder
 from situ.situation.meaning.detection import Cause, Detection
 from situ.situation.meaning.lifecycle import Open, Transition, open_as_json, open_from_json, step
 from situ.situation.meaning.watermark import Patience, Seen, merged, seen_of, watermark
+from tests.guarded import FILES
+from tests.project_files import write
 
 times = st.integers(min_value=-50, max_value=50)
 detections = st.lists(
@@ -106,3 +113,39 @@ def test_after_silence_everything_is_settled_in_bounded_time(source: Patience, t
     settled = watermark(sent, {"a": source}, clock)
     assert settled is not None
     assert settled > absent_until
+
+
+def watching(folder: Path) -> Detecting:
+    write(folder, FILES)
+    checked = check_folder(folder)
+    assert checked.deployment is not None
+    return compile_plan(checked.deployment).detecting
+
+
+def test_situations_that_nothing_happens_to_are_not_looked_at_and_come_out_the_same(tmp_path: Path) -> None:
+    detecting = watching(tmp_path)
+    ((name, watch),) = detecting.watches.items()
+    for seed in range(200):
+        dice = random.Random(seed)
+        progress, _ = Progress().adopted(detecting, None)
+        state: Open = {}
+        reached = 0
+        for _ in range(40):
+            before, reached = reached, reached + dice.choice((0, 1, watch.policy.hold // 3))
+            found = [
+                Detection(
+                    policy=name,
+                    bindings=(("A", dice.choice("123")),),
+                    causes=(Cause("s", str(dice.random())),),
+                    time=(time := dice.randrange(before, reached)),
+                    activation=time,
+                )
+                for _ in range(dice.choice((0, 0, 0, 2)))
+                if before < reached
+            ]
+            progress, told = progress.decided(detecting, {name: found} if found else {}, {name: reached})
+            state, expected = step(state, found, reached, watch.policy.hold)
+            assert told == expected
+            assert progress.policies[name].open == state
+            if dice.random() < 0.1:
+                progress = Progress.from_json(json.loads(json.dumps(progress.as_json())))

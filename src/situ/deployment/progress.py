@@ -32,6 +32,12 @@ class Kept:
     digest: str
     reached: int | None = None
     open: Open = field(default_factory=lambda: MappingProxyType({}))
+    oldest: int | None = field(default=None, compare=False)
+    """When that of the open situations was detected last for which this is longest ago; None: not known."""
+
+    def is_quiet(self, reached: int, hold: int) -> bool:
+        """Whether time that goes on to there closes nothing, as far as that is known without looking at them all."""
+        return not self.open or (self.oldest is not None and reached <= self.oldest + hold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +120,14 @@ class Progress:
             reached = watermarks.get(name)
             if reached is None:
                 continue
-            kept = policies[name]
-            if kept.open or detections.get(name):
-                current, transitions = lifecycle.step(kept.open, detections.get(name, ()), reached, watch.policy.hold)
-                told += transitions
-            else:
-                current = dict(kept.open)
-            policies[name] = replace(kept, reached=reached, open=current)
+            kept, new, hold = policies[name], detections.get(name, ()), watch.policy.hold
+            if not new and kept.is_quiet(reached, hold):
+                policies[name] = replace(kept, reached=reached)
+                continue
+            current, transitions = lifecycle.step(kept.open, new, reached, hold)
+            told += transitions
+            oldest = min((each.last for each in current.values()), default=None)
+            policies[name] = replace(kept, reached=reached, open=current, oldest=oldest)
         return replace(self, policies=policies), told
 
     def numbered(self, policy: str, count: int) -> tuple[Progress, int]:
@@ -211,6 +218,8 @@ class Progress:
 
 def _changes(kept: Kept, former: Kept | None) -> dict[str, Any]:
     before: Open = former.open if former is not None else {}
+    if before is kept.open:
+        return {"digest": kept.digest, "reached": kept.reached, "open": open_as_json({}), "closed": []}
     opened = {bindings: each for bindings, each in kept.open.items() if before.get(bindings) is not each}
     closed = [dict(bindings) for bindings in before if bindings not in kept.open]
     return {"digest": kept.digest, "reached": kept.reached, "open": open_as_json(opened), "closed": closed}
