@@ -92,7 +92,7 @@ class Mask:
         """Where it holds and where it fails, in the shape of the frame."""
         with np.errstate(all="ignore"):
             found = self._step(frame)
-        holds = np.broadcast_to(found.holds, frame.shape)
+        holds = found.holds if found.holds.shape == frame.shape else np.broadcast_to(found.holds, frame.shape)
         failed = None if found.failed is None else np.broadcast_to(found.failed, frame.shape)
         return Outcome(holds, failed if failed is not None and failed.any() else None)
 

@@ -258,17 +258,21 @@ class Kernel:
     # ── afterwards ──
 
     def _forgotten(self, state: State) -> State:
-        now, plan, buffers = state.watermark, self.plan, dict(state.buffers)
-        ages = {f"leaf {place}": each.kept for place, each in enumerate(plan.leaves)}
+        now, buffers = state.watermark, dict(state.buffers)
+        for name, age in self._ages.items():
+            buffers[name] = buffers[name].since(now - age)
+        causes = tuple(each.since(now - self.plan.causes) for each in state.causes)
+        return replace(state, buffers=buffers, causes=causes).pruned()
+
+    @cached_property
+    def _ages(self) -> dict[str, int]:
+        """How long what is in each buffer is remembered."""
+        ages = {f"leaf {place}": each.kept for place, each in enumerate(self.plan.leaves)}
         for pairs in self._pairs:
             ages[pairs.buffer] = pairs.plan.kept
             if pairs.plan.spends:
-                ages |= dict.fromkeys(pairs.spent, plan.policy.window)
-        ages |= {sequence.buffer: sequence.kept for sequence in self._sequences}
-        for name, age in ages.items():
-            buffers[name] = buffers[name].since(now - age)
-        causes = tuple(each.since(now - plan.causes) for each in state.causes)
-        return replace(state, buffers=buffers, causes=causes).pruned()
+                ages |= dict.fromkeys(pairs.spent, self.plan.policy.window)
+        return ages | {sequence.buffer: sequence.kept for sequence in self._sequences}
 
     def _due(self, state: State) -> int | None:
         """What is decided next: a row, a match that waits, or a sequence whose second part has not come."""

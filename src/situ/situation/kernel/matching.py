@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class Matching:
         """The aliases that every positive literal of a clause binds."""
         return set.intersection(*(set(literal.source.aliases) for literal in self.clauses[clause]))
 
-    @property
+    @cached_property
     def columns(self) -> dict[str, type]:
         """What matches consist of, besides the time."""
         return {

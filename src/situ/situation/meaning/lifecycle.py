@@ -114,9 +114,10 @@ def carry_over(
 
 
 def _detected(before: Situation | None, detection: Detection) -> tuple[Situation, Transition]:
+    found = detection.id
     if before is None:
         situation = Situation(
-            id=detection.id,
+            id=found,
             policy=detection.policy,
             bindings=detection.bindings,
             start=detection.time,
@@ -129,8 +130,8 @@ def _detected(before: Situation | None, detection: Detection) -> tuple[Situation
     else:
         last, count = max(before.last, detection.time), before.detections + 1
         situation = replace(before, last=last, detections=count, causes=detection.causes, positions=detection.positions)
-        stage, id = Stage.CONTINUED, f"{situation.id}.c-{detection.id}"
-    return situation, Transition(id=id, stage=stage, situation=situation, time=detection.time, detection=detection.id)
+        stage, id = Stage.CONTINUED, f"{situation.id}.c-{found}"
+    return situation, Transition(id=id, stage=stage, situation=situation, time=detection.time, detection=found)
 
 
 def _closed(situation: Situation, end: int, reason: str = "") -> Transition:
