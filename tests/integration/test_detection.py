@@ -140,8 +140,8 @@ def test_a_process_that_dies_reports_nothing_twice_and_forgets_nothing(
             events = desk.events(DURABLE, durable="situations")
             await see(reader, "g1", 5)
             assert zone.engine is not None
-            reached = zone.engine._detection._reached
-            await eventually(lambda: zone.engine is not None and zone.engine._detection._reached > reached)
+            reached = zone.engine._detection._taken.reached
+            await eventually(lambda: zone.engine is not None and zone.engine._detection._taken.reached > reached)
             await zone.crash()  # the guest was seen, and nothing is decided yet
             await zone.start()
             (opened,) = await take(events, 1)

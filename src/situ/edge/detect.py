@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.filling import Begun, begin_with
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
-from situ.deployment.plan import Plan, compile_plan
+from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import States, Step, Worked, decide, work_rows
 from situ.deployment.tally import Tally, Watched
@@ -33,12 +33,13 @@ from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
 from situ.edge.outbox import Outbox
 from situ.edge.pausing import Pausing
+from situ.edge.recovering import LeftInLog, plan_of, states_of
 from situ.edge.remembered import Done, Record, Remembered
-from situ.errors import SituError
+from situ.edge.snapshot import Snapshot
+from situ.edge.taken import StepsTaken, Taken
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import PLACES, position
 from situ.event.row import Row
-from situ.registry.snapshots import fetch_deployment
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
@@ -48,29 +49,16 @@ _audit = logging.getLogger("situ.audit")
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
-_REST, _MANY = 0.001, 10_000
-"""Seconds between the bits of what is remembered that are put in bytes; rows for which another thread is asked."""
 _END_WITHIN = 5.0
 _FEW, _BRIEF = 256, 0.005
 """Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
 _MOST_TOLD = 64
 """Messages that wait to be published; while it cannot be done, nothing more is detected."""
-_RECENT = 4096
-"""Messages of the log that are known to be taken, of the last ones."""
 
 Publish = Callable[[Published], Awaitable[None]]
 """Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns, or
 will be before anything more is kept."""
-
-
-@dataclass(slots=True)
-class _Taken:
-    """A message of the root log."""
-
-    seq: int
-    rows: Sequence[Row]
-    plan: Plan
 
 
 class EdgeDetection:
@@ -80,7 +68,7 @@ class EdgeDetection:
         self._bus = bus
         self._tables = tables
         self._remembered = Remembered(folder / ".situ" / "edge" / "detect" if folder is not None else None)
-        self._queue: deque[_Taken] = deque()
+        self._queue: deque[Taken] = deque()
         self._woken = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         """Steps, and keeping what is remembered between them."""
@@ -89,18 +77,13 @@ class EdgeDetection:
         self._progress = Progress()
         self._states: States = {}
         self._due = False
-        self._since: list[tuple[int, tuple[int, ...]]] = []
-        """The steps of which nothing is written down yet: when, and with which messages."""
-        self._passed: list[tuple[int, int]] = []
-        """The messages since then that no policy wanted: first and last of those that follow each other."""
+        self._taken = StepsTaken()
         self._in_hand = False
         self._outbox: Outbox[Published] = Outbox(_MOST_TOLD)
-        self._recent: deque[int] = deque(maxlen=_RECENT)
         self._at_hand = AtHand()
         self._took = deque([0.0, 0.0], maxlen=2)
         """Seconds of the processor for the last steps."""
         self._pausing = Pausing()
-        self._reached = 0
         self._changed = False
         self._none_beside = asyncio.Event()
         """Nothing is written down beside the steps."""
@@ -123,14 +106,15 @@ class EdgeDetection:
 
     async def start(self, plan: Plan, publish: Publish) -> None:
         """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
-        self._outbox = Outbox(_MOST_TOLD)  # what a start before this one left there is written down
+        # What a start before this one left in them is written down, or taken anew.
+        self._outbox, self._taken = Outbox(_MOST_TOLD), StepsTaken()
         record = await asyncio.to_thread(self._remembered.load)
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
             self._use(plan)
             self._progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
             # What was there before is nothing that policies have to judge, also after a crash.
-            self._take_note(range(max(last + 1 - _RECENT, 1), last + 1))
+            self._taken.know_between(1, last)
             begun = await self._begin_earlier(Progress())
             await self._tell(begun.told, publish, past=begun.past, known=begun.known)
         else:
@@ -143,29 +127,18 @@ class EdgeDetection:
         self._at_hand.clear()  # another plan may word events in another way
 
     async def _recover(self, record: Record, plan: Plan, last: int, publish: Publish) -> None:
-        self._use(await self._plan_of(record.version, plan))
-        detecting = self._detecting
-        same = {name for name, each in record.progress.policies.items() if self._is_same(name, each.digest)}
-        loaded = {name: detecting.kernel(name).load(record.states[name]) for name in same if name in record.states}
-        self._states = {name: state for name, state in loaded.items() if state is not None}
-        self._progress, told = record.progress.adopted(detecting, None)
-        self._take_note(sorted(record.recent))
-        self._reached = record.reached
-        left = await self._left(plan, record, last)
+        """Take the steps again that were taken since a record, and go on from there."""
+        self._use(await plan_of(self._bus, record.version, plan))
+        self._states = states_of(record, self._detecting)
+        self._progress, told = record.progress.adopted(self._detecting, None)
+        self._taken.know(sorted(record.recent))
+        self._taken.reached = record.reached
+        left = await LeftInLog.behind(self._bus, plan, record, last)
         for done in record.since:
-            for clock, messages in done.steps:
-                taken = [left.pop(seq) for seq in messages if seq in left]
-                await self._learn([row for each in taken for row in each.rows])
-                again = await asyncio.to_thread(self._step, taken, clock)
-                self._states, self._progress = again.states, again.progress
-                self._take_note(messages)
-            for first, latest in done.passed:
-                self._take_note(range(max(first, latest + 1 - _RECENT), latest + 1))
-                for seq in [each for each in left if first <= each <= latest]:
-                    del left[seq]
+            await self._take_again(done, left)
             if self._plan is not plan and done.version != record.version:
                 before = self._progress
-                self._switch(await self._plan_of(done.version, plan))
+                self._switch(await plan_of(self._bus, done.version, plan))
                 await self._begin_earlier(before)  # what is to be told of it is in what was done
             self._progress, told = done.progress.adopted(self._detecting, None)
             for name, number, count, body in done.published:
@@ -176,32 +149,19 @@ class EdgeDetection:
         await self._tell(told, publish)
         if self._plan is not plan:
             await self._change(plan, publish)
-        self._queue.extend(left.values())
+        self._queue.extend(left.rest)
         self._woken.set()
 
-    async def _plan_of(self, version: int, now: Plan) -> Plan:
-        """That of a version which was at work; the one of now if the bus has it no more."""
-        if version == now.version:
-            return now
-        try:
-            return await asyncio.to_thread(compile_plan, await fetch_deployment(self._bus, version), now)
-        except SituError:
-            return now
-
-    def _is_same(self, name: str, digest: str) -> bool:
-        watch = self._detecting.watches.get(name)
-        return watch is not None and watch.digest == digest
-
-    async def _left(self, plan: Plan, record: Record, last: int) -> dict[int, _Taken]:
-        """Messages of the log that were not taken by the record, as far as policies may want them."""
-        found: dict[int, _Taken] = {}
-        first = max(record.reached + 1 - _RECENT // 2, 1)
-        async for stored in self._bus.read(Names(plan.zone).root_stream, first, last):
-            if stored.seq > record.reached or stored.seq not in record.recent:
-                lines = stored_lines(in_terms_of_now(stored, plan.interpretation))
-                rows = [decode_line(line, pos=position(stored.seq, place)) for place, line in enumerate(lines)]
-                found[stored.seq] = _Taken(stored.seq, rows, plan)
-        return found
+    async def _take_again(self, done: Done, left: LeftInLog) -> None:
+        for clock, messages in done.steps:
+            taken = left.take(messages)
+            await self._learn([row for each in taken for row in each.rows])
+            again = await asyncio.to_thread(self._step, taken, clock)
+            self._states, self._progress = again.states, again.progress
+            self._taken.know(messages)
+        for first, latest in done.passed:
+            self._taken.know_between(first, latest)
+        left.drop_passed(done)
 
     async def close(self) -> None:
         """Keep what is remembered for the next process, when the step under way is done.
@@ -221,16 +181,16 @@ class EdgeDetection:
         listened = plan.detecting.observing.types
         if plan is self._plan and not any(row.type in listened for row in rows):
             if self._queue or self._in_hand:
-                self._queue.append(_Taken(seq, (), plan))  # noted in its turn: what is before it is not taken yet
+                self._queue.append(Taken(seq, (), plan))  # noted in its turn: what is before it is not taken yet
             else:
-                self._pass(seq)
+                self._taken.passed(seq)
             return
-        self._queue.append(_Taken(seq, rows, plan))
+        self._queue.append(Taken(seq, rows, plan))
         self._woken.set()
 
     def adopt(self, plan: Plan) -> None:
         """Everything behind this is worked by another deployment."""
-        self._queue.append(_Taken(0, (), plan))
+        self._queue.append(Taken(0, (), plan))
         self._woken.set()
 
     async def run(self, publish: Publish) -> None:
@@ -275,18 +235,15 @@ class EdgeDetection:
             self._progress = found.progress
             self._count(found)
             await self._keep_late(found.late, taken)
-            self._take_note(messages)
-            if not messages and self._since and not self._since[-1][1]:
-                self._since.pop()  # the clock went on, and then went on further
-            self._since.append((clock, messages))
+            self._taken.step(clock, messages)
             await self._tell(found.told, publish)
             while self._queue and self._queue[0].plan is self._plan and not self._queue[0].rows:
-                self._pass(self._queue.popleft().seq)
+                self._taken.passed(self._queue.popleft().seq)
             if not self._queue:
                 return
 
-    def _same_plan(self) -> list[_Taken]:
-        taken: list[_Taken] = []
+    def _same_plan(self) -> list[Taken]:
+        taken: list[Taken] = []
         while self._queue and (not taken or self._queue[0].plan is taken[0].plan):
             taken.append(self._queue.popleft())
         return taken
@@ -302,15 +259,8 @@ class EdgeDetection:
     async def _begin_earlier(self, before: Progress) -> Begun:
         """Policies that are new and are to begin in the past take what the log holds since then."""
         assert self._plan is not None
-        recent, surely = frozenset(self._recent), self._reached - _RECENT // 2
-        filled = await fill(
-            self._bus,
-            self._plan,
-            before,
-            self._instances(),
-            self._reached,
-            lambda seq: seq <= surely or seq in recent,
-        )
+        taken = partial(self._taken.is_taken, self._taken.recent)
+        filled = await fill(self._bus, self._plan, before, self._instances(), self._taken.reached, taken)
         blind = self._plan.meeting.blind if self._plan.meeting is not None and filled else ()
         begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled, blind)
         self._progress = begun.progress
@@ -326,7 +276,7 @@ class EdgeDetection:
         self._states = {name: state for name, state in self._states.items() if name in kept}
         return told
 
-    async def _stepped(self, taken: Sequence[_Taken], clock: int) -> Step:
+    async def _stepped(self, taken: Sequence[Taken], clock: int) -> Step:
         """A step; what is large is done beside, so that events are routed meanwhile."""
         assert self._plan is not None
         beside = min(self._took) > _BRIEF or sum(len(each.rows) for each in taken) > _FEW
@@ -343,11 +293,11 @@ class EdgeDetection:
             found = self._plan.meeting.counted(found, causes)
         return decide(self._detecting, worked, found)
 
-    def _step(self, taken: Sequence[_Taken], clock: int) -> Step:
+    def _step(self, taken: Sequence[Taken], clock: int) -> Step:
         worked = self._worked(taken, clock)
         return decide(self._detecting, worked, worked.found)
 
-    def _worked(self, taken: Sequence[_Taken], clock: int) -> Worked:
+    def _worked(self, taken: Sequence[Taken], clock: int) -> Worked:
         assert self._plan is not None
         assert self._knowledge is not None
         began = time.thread_time()
@@ -375,7 +325,7 @@ class EdgeDetection:
         detecting = self._detecting
         return detecting.tables.of(self._tables()) if not detecting.is_empty else {}
 
-    async def _keep_late(self, late: Mapping[int, list[str]], taken: Sequence[_Taken]) -> None:
+    async def _keep_late(self, late: Mapping[int, list[str]], taken: Sequence[Taken]) -> None:
         if not late:
             return
         assert self._plan is not None
@@ -425,14 +375,14 @@ class EdgeDetection:
     def _note(self, published: Sequence[Published]) -> None:
         """Write down the steps of which nothing is written down yet, and what is to be published."""
         assert self._plan is not None
+        steps, passed = self._taken.drained()
         done = Done(
-            steps=tuple(self._since),
-            passed=tuple(self._passed),
+            steps=steps,
+            passed=passed,
             version=self._plan.version,
             progress=self._progress,
             published=tuple((each.policy, each.first, each.count, each.body.decode()) for each in published),
         )
-        self._since, self._passed = [], []
         self._remembered.note(done)
 
     async def _causes(self, positions: Sequence[int]) -> dict[int, Row]:
@@ -452,27 +402,14 @@ class EdgeDetection:
                 }
         return found
 
-    def _pass(self, seq: int) -> None:
-        """A message that no policy wants is taken without a step."""
-        if self._passed and self._passed[-1][1] == seq - 1:
-            self._passed[-1] = (self._passed[-1][0], seq)
-        else:
-            self._passed.append((seq, seq))
-        self._take_note((seq,))
-
-    def _take_note(self, messages: Sequence[int]) -> None:
-        self._recent.extend(messages)
-        self._reached = max(self._reached, *messages, 0)
-
     # ── keeping ──
 
     async def _keep(self) -> None:
         """Write down all that is remembered, when what was to be published is: what is written does not tell of it."""
         await self._none_beside.wait()
         await self._outbox.settled()
-        record, states = self._snapshot()
-        detecting = self._detecting
-        await asyncio.to_thread(lambda: self._remembered.save(replace(record, states=_saved(detecting, states))))
+        snapshot = self._snapshot()
+        await asyncio.to_thread(lambda: self._remembered.save(snapshot.whole()))
 
     async def _keep_on(self) -> None:
         while True:
@@ -481,56 +418,37 @@ class EdgeDetection:
                 await self._keep_beside()
 
     async def _keep_beside(self) -> None:
-        """Write down all that is remembered while steps go on: those from here on are written down for both records,
-        the one that is there and the one to come, and the latter counts when what was told before it is published."""
+        """The same while steps go on: those from here on are written down behind both records, the one that is there
+        and the one to come, which takes its place when all is published that was told before it."""
         beside = await asyncio.to_thread(self._remembered.begin)
         async with self._one_at_a_time:
             self._none_beside.clear()
             self._note(())
-            record, states = self._snapshot()
+            snapshot = self._snapshot()
             if beside is not None:
-                self._remembered.follow(beside, record.progress)
+                self._remembered.follow(beside, snapshot.record.progress)
         try:
             if beside is not None:
-                saved = await self._saved_beside(states)
+                record = await snapshot.whole_beside()
                 await self._outbox.settled()
-                await asyncio.to_thread(self._remembered.write, beside, replace(record, states=saved))
+                await asyncio.to_thread(self._remembered.write, beside, record)
                 self._remembered.finish(beside)
                 await asyncio.to_thread(self._remembered.tidy)
         finally:
             self._none_beside.set()
 
-    def _snapshot(self) -> tuple[Record, States]:
-        """All that is remembered now, as values that later steps do not change."""
+    def _snapshot(self) -> Snapshot:
+        """All that is remembered now; the steps up to here need not be written down any more."""
         assert self._plan is not None
+        self._taken.drained()
+        self._changed = False
         record = Record(
-            reached=self._reached,
-            recent=frozenset(self._recent),
+            reached=self._taken.reached,
+            recent=self._taken.recent,
             version=self._plan.version,
             progress=self._progress,
         )
-        self._since, self._passed, self._changed = [], [], False
-        return record, self._states
-
-    async def _saved_beside(self, states: States) -> dict[str, bytes]:
-        """What is small is put in bytes here, bit by bit: a thread would take turns of several milliseconds."""
-        detecting = self._detecting
-        if sum(state.rows for state in states.values()) > _MANY:
-            return await asyncio.to_thread(_saved, detecting, states)
-        found: dict[str, bytes] = {}
-        for name, state in states.items():
-            bits = detecting.kernel(name).saving(state)
-            while name not in found:
-                try:
-                    next(bits)
-                except StopIteration as done:
-                    found[name] = done.value
-                await asyncio.sleep(_REST)
-        return found
-
-
-def _saved(detecting: Detecting, states: States) -> dict[str, bytes]:
-    return {name: detecting.kernel(name).save(state) for name, state in states.items()}
+        return Snapshot(record=record, detecting=self._detecting, states=self._states)
 
 
 def _same(watch: Watch, former: Watch | None) -> bool:
