@@ -45,5 +45,5 @@ class Listed:
 def asked_by(expectations: Sequence[Expectation]) -> Listed:
     """What expectations ask: :attr:`Expectation.asked` of each."""
     needs = [each.needs for each in expectations]
-    every = chain.from_iterable([each.values() for each in needs])
-    return Listed(needs, as_goodness([need.lb if need.about.maximise else -need.ub for need in every]))
+    floors = [need.lb if need.about.maximise else -need.ub for each in needs for need in each.values()]
+    return Listed(needs, as_goodness(floors))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ class Provided:
         self._ids = [*profiles]
         self._profiles = [*profiles.values()]
         free = [each.capabilities for each in self._profiles]
-        capabilities = list(chain.from_iterable([each.values() for each in free]))
+        capabilities = [capability for each in free for capability in each.values()]
         costs = [slope(each) for each in capabilities]
         self._free = Listed(
             free,

@@ -40,10 +40,13 @@ class Part:
         self._switched = [(ground.field_of(each), satisfied[each]) for each in satisfied if ground.is_switched(each)]
         """Those that are satisfied as things are, where modes were others than now before anybody had a turn."""
         self._satisfied = satisfied
+        self.lost: list[Expectation] = []
+        """Those of all that are satisfied as things are, who were not by the plan when it was their turn."""
         self._passed = -1
         """The place of whose turn it was last."""
         self._fallen: list[int] = []
         """Places of those that are satisfied as things are, and have lost somebody by the plan; a heap."""
+        self._has_fallen = False
 
     @cached_property
     def wanting(self) -> Sequence[tuple[Field, Sequence[Expectation]]]:
@@ -55,6 +58,8 @@ class Part:
         for place, each, field in self._turns():
             self._passed = place
             if not field.is_met(each):
+                if (self._has_fallen or self._switched) and each.id in self._could_fall:
+                    self.lost.append(each)
                 yield each
                 if self._ground.fallen:
                     self._note_fallen()
@@ -79,6 +84,7 @@ class Part:
         yield from self._fallen_before(len(self._asking))
 
     def _note_fallen(self) -> None:
+        self._has_fallen = True
         for each in self._ground.fallen:
             place = self._could_fall.get(each.id, -1)
             if place > self._passed:

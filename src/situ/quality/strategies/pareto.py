@@ -14,7 +14,6 @@ import numpy as np
 from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.expectation import Expectation
 from situ.quality.ground import Candidate, Ground
-from situ.quality.matching import State
 from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
 from situ.quality.turns import Part, parts_of
 
@@ -44,13 +43,9 @@ class _Making:
     """Those that depend on what the plan moves, with the profiles that it moves for them."""
 
     def decide_part(self, part: Part) -> None:
-        lost = []
-        """Those that are satisfied as things are, and were not any more by the plan when it was their turn."""
         for each in part.unmet():
             self.decide(each)
-            if self.ground.state(each) is State.SATISFIED:
-                lost.append(each)
-        relying = self.ground.by_field(each for each in lost if not self.ground.is_met_unmoved(each))
+        relying = self.ground.by_field(each for each in part.lost if not self.ground.is_met_unmoved(each))
         self.served.update(serving(self.ground, (*part.wanting, *relying), self.moved_for))
 
     def decide(self, expectation: Expectation) -> None:
