@@ -324,7 +324,12 @@ def pareto(problem: Problem) -> tuple[dict[str, Target], dict[str, str]]:
             declined[each.id] = "alternative"
         else:
             plan = after
-    return plan, {id: why for id, why in declined.items() if id not in satisfied(problem, plan)}
+    met = satisfied(problem, plan)
+    for each in problem.expectations:
+        able = match(each, relevant_to(problem, each)).state is State.SATISFIABLE
+        if able and each.id not in met and not problem.strategy.protect:
+            declined.setdefault(each.id, "conflict")
+    return plan, {id: why for id, why in declined.items() if id not in met}
 
 
 def _adopted(problem: Problem, expectation: Expectation, plan: Targets) -> tuple[dict[str, Target] | None, str]:

@@ -106,6 +106,13 @@ def test_a_plan_says_who_is_served_by_what(name: str, cases: int) -> None:
         check_plan(problem, NAMED[name](problem), seed)
 
 
+def test_who_loses_to_a_later_one_is_declined() -> None:
+    problem = make_problem(36_647)
+    plan = NAMED["pareto"](problem)
+    check_plan(problem, plan, 36_647)
+    assert {id: each.why for id, each in plan.declined.items()} == {"c0/x0": "conflict"}
+
+
 def check_plan(problem: Problem, plan: Plan, seed: int) -> None:
     states = {each.id: match(each, plans.relevant_to(problem, each)).state for each in problem.expectations}
     able = {id for id, state in states.items() if state is State.SATISFIABLE}

@@ -1,7 +1,8 @@
 """``pareto``: one expectation at a time, in the order of registration, each against the plan so far.
 
 Whoever is not satisfied and could be gets the cheapest candidate that harms nobody. It is declined if there is none, or
-if another alternative of its subscription is satisfied and it costs anything to satisfy this one as well.
+if another alternative of its subscription is satisfied and it costs anything to satisfy this one as well. Where harm is
+permitted, it is declined as well if somebody later has its publisher be in another mode.
 """
 
 from __future__ import annotations
@@ -47,6 +48,16 @@ class _Making:
             self.decide(each)
         relying = self.ground.by_field(each for each in part.lost if not self.ground.is_met_unmoved(each))
         self.served.update(serving(self.ground, (*part.wanting, *relying), self.moved_for))
+        if not self.ground.problem.strategy.protect:
+            self._decline_lost(part)
+
+    def _decline_lost(self, part: Part) -> None:
+        """Whoever was served in its turn, and lost that to somebody who came later."""
+        for _, some in part.wanting:
+            for each in some:
+                if each.id not in self.served and each.id not in self.declined:
+                    profile = next(iter(self.moved_for.get(each.id, ())), "")
+                    self.declined[each.id] = Refusal(why="conflict", profile=profile)
 
     def decide(self, expectation: Expectation) -> None:
         has_other = self.ground.has_other(expectation)
