@@ -89,7 +89,8 @@ def save(state: State, plan: str) -> Generator[None, None, bytes]:
         b"watermark": b"%d" % state.watermark,
         b"due": b"" if state.due is None else b"%d" % state.due,
     }
-    sink = pa.BufferOutputStream()
+    # Arrow's own pool takes memory by large pages, and to clear one takes milliseconds: steps would wait for it.
+    sink = pa.BufferOutputStream(pa.system_memory_pool())
     _write(sink, "head", pa.table({"rows": pa.array(state.numbers, pa.int64())}), about)
     _write(sink, "identities", pa.table({"text": pa.array(state.identities.texts, pa.string())}))
     known = (pa.array(list(state.reported), pa.string()), pa.array(list(state.reported.values()), pa.int64()))
