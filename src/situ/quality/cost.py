@@ -57,13 +57,14 @@ class Points:
         return tuple(value for value, _ in self.points)
 
     def at(self, value: float) -> float:
-        place = bisect_left(self.points, (value,))
-        if place == len(self.points):
-            return self.points[-1][1]
-        right, after = self.points[place]
+        points = self.points
+        place = bisect_left(points, (value,)) if len(points) != 2 else (value > points[0][0]) + (value > points[1][0])
+        if place == len(points):
+            return points[-1][1]
+        right, after = points[place]
         if place == 0 or right == value:
             return after
-        left, before = self.points[place - 1]
+        left, before = points[place - 1]
         part = (value - left) / (right - left)
         # Where the line is level every value costs exactly the same, and none costs more than both ends.
         return min(max(before + (after - before) * part, min(before, after)), max(before, after))

@@ -22,9 +22,12 @@ from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Target
 from situ.quality.profile import Profile
+from situ.quality.rows import Matrix
 
 _CLOSE = 1e-9
 """Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
+_FEW = 32
+"""Costs that are compared in less time than it takes numpy to begin."""
 _UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
 
@@ -114,11 +117,14 @@ class Ground:
             found = self._states[expectation.id] = self._state(expectation)
         return found
 
-    def states(self, expectations: Sequence[Expectation]) -> Sequence[State]:
-        """The states of many."""
+    def places(self, expectations: Sequence[Expectation]) -> Mapping[State, Sequence[int]]:
+        """Of many expectations the places of those in each state, as things are."""
         if self.problem.standing is not None:
-            return self.problem.standing.states_of(expectations)
-        return [self.state(each) for each in expectations]
+            return self.problem.standing.places(expectations)
+        found: dict[State, list[int]] = {state: [] for state in State}
+        for place, each in enumerate(expectations):
+            found[self.state(each)].append(place)
+        return found
 
     def _state(self, expectation: Expectation) -> State:
         if self.problem.state is not None:
@@ -153,8 +159,7 @@ class Ground:
 
         for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
-        while len(rough) and (least := rough.item(rough.argmin())) < math.inf:
-            near = (rough <= least + _CLOSE * field.dearest).nonzero()[0].tolist()
+        while near := _cheapest(rough, _CLOSE * field.dearest):
             first = near[0] if len(near) == 1 else min(near, key=candidate)
             yield candidate(first, priced=priced)
             rough[first] = np.inf
@@ -303,6 +308,16 @@ class Ground:
             if id in self.problem.pools:
                 found[self.problem.pools[id]].append(id)
         return found
+
+
+def _cheapest(costs: Matrix, close: float) -> list[int]:
+    """The places of what costs least, or hardly more; none if nothing can be had."""
+    if len(costs) <= _FEW:
+        listed = costs.tolist()
+        least = min(listed, default=math.inf)
+        return [place for place, cost in enumerate(listed) if cost <= least + close] if least < math.inf else []
+    least = costs.item(costs.argmin())
+    return (costs <= least + close).nonzero()[0].tolist() if least < math.inf else []
 
 
 def _best(satisfied: Mapping[str, Expectation]) -> tuple[float, bool]:

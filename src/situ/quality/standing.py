@@ -81,9 +81,10 @@ class Standing:
         states = self._states.tolist()
         return {id: _STATES[states[number]] for id, number in self._numbers.items()}
 
-    def states_of(self, expectations: Sequence[Expectation]) -> list[State]:
-        """Of many expectations, in their order."""
-        return list(map(_STATES.__getitem__, self._states[self.numbers(expectations)].tolist()))
+    def places(self, expectations: Sequence[Expectation]) -> Mapping[State, Sequence[int]]:
+        """Of many expectations the places of those in each state."""
+        states = self._states[self.numbers(expectations)]
+        return {state: np.flatnonzero(states == level).tolist() for level, state in enumerate(_STATES)}
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""
@@ -253,7 +254,7 @@ class Standing:
     ) -> tuple[list[int], list[int]]:
         """Write down who asks what; tell the numbers of those that skylines decide on, and of those that are new."""
         latest = {pair[0].id: pair for pair in expectations}
-        again = [id for id in latest if id in self._numbers]
+        again = [id for id in latest if id in self._numbers] if self._numbers else []
         self._note(before, np.asarray([self._numbers[id] for id in again], dtype=np.int64))
         known = {id: self._forget(id) for id in again}
         new = numbers = self._new_numbers(len(latest) - len(known))
@@ -266,7 +267,8 @@ class Standing:
         several: list[int] = []
         for number, (each, pools) in zip(numbers, latest.values(), strict=True):
             asking[number], looking[number] = each, pools
-            together[each.subscription] = (*together.get(each.subscription, ()), number)
+            others = together.get(each.subscription)
+            together[each.subscription] = (number,) if others is None else (*others, number)
             (decided if each.publishers == 1 else several).append(number)
         self._put_floors(decided)
         for number in several:

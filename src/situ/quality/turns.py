@@ -29,17 +29,51 @@ _Turn = tuple[int, Expectation, Field]
 _NO_POOLS = _Pools()
 
 
+class Asking:
+    """All that are decided on, in the order of turns."""
+
+    def __init__(self, ground: Ground) -> None:
+        problem = ground.problem
+        self.ground = ground
+        self.every: Sequence[Expectation] = problem.expectations
+        if problem.undecided is not None:
+            self.every = [each for each in self.every if each.id in problem.undecided]
+        self._places = ground.places(self.every)
+
+    @cached_property
+    def wanting(self) -> _Places:
+        """Those that are not satisfied as things are, and could be."""
+        return self._by_pools(State.SATISFIABLE)
+
+    @cached_property
+    def satisfied(self) -> _Places:
+        """Those that are satisfied as things are: most of the time nobody asks for them."""
+        return self._by_pools(State.SATISFIED)
+
+    def _by_pools(self, state: State) -> _Places:
+        relevant, every = self.ground.problem.relevant, self.every
+        found: dict[_Pools, list[int]] = defaultdict(list)
+        for place in self._places[state]:
+            found[relevant.get(every[place].subscription, _NO_POOLS)].append(place)
+        return found
+
+
 class Part:
     """Those that have their turns among each other, and depend on nobody else."""
 
-    def __init__(self, ground: Ground, asking: Sequence[Expectation], wanting: _Places, satisfied: _Places) -> None:
+    def __init__(self, asking: Asking, sets: Sequence[_Pools]) -> None:
+        """``sets`` are the pools that are relevant to somebody of this part."""
+        ground, wanting = asking.ground, asking.wanting
         self._ground = ground
         self._asking = asking
-        """All that are decided on, in the order of turns."""
-        self._open = [(ground.field_of(pools), places) for pools, places in wanting.items()]
-        self._switched = [(ground.field_of(each), satisfied[each]) for each in satisfied if ground.is_switched(each)]
+        self._sets = sets
+        self._open = [(ground.field_of(pools), wanting[pools]) for pools in sets if pools in wanting]
+        self._switched = [
+            (ground.field_of(pools), places)
+            for pools in filter(ground.is_switched, sets)
+            if (places := asking.satisfied.get(pools))
+        ]
         """Those that are satisfied as things are, where modes were others than now before anybody had a turn."""
-        self._satisfied = satisfied
         self.lost: list[Expectation] = []
         """Those of all that are satisfied as things are, who were not by the plan when it was their turn."""
         self._passed = -1
@@ -51,7 +85,8 @@ class Part:
     @cached_property
     def wanting(self) -> Sequence[tuple[Field, Sequence[Expectation]]]:
         """Those that are not satisfied as things are, and could be, by their fields."""
-        return [(field, [self._asking[place] for place in places]) for field, places in self._open]
+        every = self._asking.every
+        return [(field, [every[place] for place in places]) for field, places in self._open]
 
     def unmet(self) -> Iterator[Expectation]:
         """Those that the plan does not meet when it is their turn. It may go on while they are given out."""
@@ -66,8 +101,8 @@ class Part:
 
     def _turns(self) -> Iterator[_Turn]:
         """Those that come next are looked at together."""
-        fields = (*self._open, *self._switched)
-        waiting = [(place, self._asking[place], field) for field, places in fields for place in places]
+        fields, every = (*self._open, *self._switched), self._asking.every
+        waiting = [(place, every[place], field) for field, places in fields for place in places]
         if len(fields) > 1:
             waiting.sort(key=itemgetter(0))
         for start in range(0, len(waiting), _AHEAD):
@@ -81,7 +116,7 @@ class Part:
                 yield turn
             for field, _ in looking:
                 field.look_ahead(())
-        yield from self._fallen_before(len(self._asking))
+        yield from self._fallen_before(len(every))
 
     def _note_fallen(self) -> None:
         self._has_fallen = True
@@ -93,40 +128,24 @@ class Part:
 
     @cached_property
     def _could_fall(self) -> Mapping[str, int]:
-        return {self._asking[place].id: place for places in self._satisfied.values() for place in places}
+        satisfied, every = self._asking.satisfied, self._asking.every
+        return {every[place].id: place for pools in self._sets for place in satisfied.get(pools, ())}
 
     def _fallen_before(self, end: int) -> Iterator[_Turn]:
         while self._fallen and self._fallen[0] < end:
             place = heappop(self._fallen)
             if place > self._passed:  # it may have fallen twice
-                each = self._asking[place]
+                each = self._asking.every[place]
                 yield place, each, self._ground.field(each)
 
 
 def parts_of(ground: Ground) -> Iterator[Part]:
     """All that have a turn."""
-    problem = ground.problem
-    asking: Sequence[Expectation] = problem.expectations
-    if problem.undecided is not None:
-        asking = [each for each in asking if each.id in problem.undecided]
-    wanting, satisfied = _by_pools(ground, asking)
-    asked = [*{**wanting, **satisfied}]
-    for part in _joined(asked) if problem.strategy.budget is None else [asked]:
-        if not wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
-            mine = ({pools: some[pools] for pools in part if pools in some} for some in (wanting, satisfied))
-            yield Part(ground, asking, *mine)
-
-
-def _by_pools(ground: Ground, asking: Sequence[Expectation]) -> tuple[_Places, _Places]:
-    """Who could be satisfied as things are, and who is."""
-    relevant = ground.problem.relevant
-    wanting: dict[_Pools, list[int]] = defaultdict(list)
-    satisfied: dict[_Pools, list[int]] = defaultdict(list)
-    for place, state in enumerate(ground.states(asking)):
-        if state is not State.UNSATISFIED:
-            found = wanting if state is State.SATISFIABLE else satisfied
-            found[relevant.get(asking[place].subscription, _NO_POOLS)].append(place)
-    return wanting, satisfied
+    asking = Asking(ground)
+    sets = list(dict.fromkeys([*asking.wanting, *ground.problem.relevant.values()]))
+    for part in _joined(sets) if ground.problem.strategy.budget is None else [sets]:
+        if not asking.wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
+            yield Part(asking, part)
 
 
 def _joined(sets: Sequence[_Pools]) -> Iterable[Sequence[_Pools]]:
