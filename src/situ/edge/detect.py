@@ -48,9 +48,6 @@ from situ.sources.table import Table
 _audit = logging.getLogger("situ.audit")
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
-_TURNS = 3
-"""Turns of the event loop from the message that is in the log to the word of it to its client. That goes first: a
-publisher waits for it with its next events, and before these are here nothing of the last one's time is decided."""
 _SAVE_EVERY = 5.0
 _END_WITHIN = 5.0
 _FEW, _BRIEF = 256, 0.005
@@ -214,8 +211,6 @@ class EdgeDetection:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK if self._due else None):
                     await self._woken.wait()
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
             self._woken.clear()
             async with self._one_at_a_time:
                 await self.work(self._outbox.put)
