@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,51 @@ def test_detection_goes_on_while_what_it_tells_waits_and_tells_all_of_it_once(
                 ("opened", "g1"),
                 ("opened", "g2"),
             ]
+            await nothing_more(events)
+
+    asyncio.run(run())
+
+
+INSIDE = """policy somebody-inside
+window 1 s
+concepts
+  person A
+  room   R (security = 'restricted')
+conditions
+  A is inside R
+actions
+  raise alarm
+"""
+
+
+def test_what_needs_no_waiting_is_told_at_its_event_and_in_the_order_in_which_events_of_an_instant_come(
+    tmp_path: Path,
+) -> None:
+    """Nothing comes behind the last event, and no clock moves time on before the project's idle time is over."""
+
+    async def run() -> None:
+        async with (
+            edge_zone(
+                tmp_path,
+                situ="defaults: {lateness: 0 s, idle: 1 h}\n",
+                more={**MORE, "policies/unaccompanied-guest.dpl": INSIDE},
+            ) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            instant = datetime.now(UTC)
+            seen = []
+            for number in range(4):
+                await see(reader, "g1", 5, time=instant, id=f"s{number}")
+                await reader.flush()
+                (event,) = await take(events, 1)
+                seen.append((told(event)[0], [each["id"] for each in event.data["causes"]]))
+            assert seen == [("opened", ["s0"]), *(("continued", [f"s{number}"]) for number in (1, 2, 3))]
+            await zone.crash()
+            await zone.start()
+            await see(reader, "g2", 5, time=instant)
+            assert told((await take(events, 1))[0]) == ("opened", {"A": "g2", "R": "lab"})
             await nothing_more(events)
 
     asyncio.run(run())

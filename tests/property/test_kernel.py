@@ -133,6 +133,44 @@ def test_looking_texts_and_causes_up_at_once_changes_nothing(monkeypatch: pytest
         assert_equal(generate(seed), random.Random(seed))
 
 
+def told_ahead(case: Case, dice: random.Random) -> int:
+    """How many detections are found ahead; asserts that all are found that can be, each once, and no others."""
+    want = expected(case)
+    plan = plan_policy(case.policy, case.ontology)
+    kernel = Kernel(plan)
+    state, found, ahead, left = kernel.start(), list[Detection](), 0, list(case.observations)
+    for batch in batches(case, dice):
+        del left[: len(batch.observations)]
+        rows = {
+            each.leaf: leaf_rows(each.leaf, batch.observations, case.instances, case.ontology) for each in plan.leaves
+        }
+        state, decided = kernel.step(state, rows, batch.watermark, case.instances)
+        state, more = kernel.ahead(state, case.instances)
+        found += [*detections_of(case.policy.name, decided), *detections_of(case.policy.name, more)]
+        # Of some events, of which more than one attribute counts, only a part has come.
+        now, lacking = state.watermark, {each.cause for each in left}
+        sure = [each for each, _ in want if each.time < now]
+        then = [each for each, _ in want if each.time == now and plan.grows]
+        assert in_order(found)[: len(sure)] == sure, (case.seed, case.text)
+        told = in_order(found)[len(sure) :]
+        assert [each for each in told if lacking.isdisjoint(each.causes)] == [
+            each for each in then if lacking.isdisjoint(each.causes)
+        ], (case.seed, case.text)
+        assert all(each in then for each in told), (case.seed, case.text)
+        ahead += len(more)
+        if dice.random() < 0.2:
+            state = stored(kernel, state)
+    return ahead
+
+
+def test_what_the_events_of_an_instant_complete_is_found_ahead_and_once() -> None:
+    cases = [case for seed in range(5000, 7000) if not (case := generate(seed)).keep]
+    growing = [case for case in cases if plan_policy(case.policy, case.ontology).grows]
+    found = [told_ahead(case, random.Random(case.seed)) for case in growing]
+    assert sum(map(bool, found)) > 20
+    assert sum(told_ahead(case, random.Random(case.seed)) for case in cases[:50] if case not in growing) == 0
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("thousand", range(10))
 def test_equals_the_reference_ten_thousand_times(thousand: int) -> None:

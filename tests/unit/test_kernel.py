@@ -10,6 +10,7 @@ from situ.situation.kernel import state as kernel_state
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
+from situ.situation.language.syntax import Consumption
 from situ.situation.meaning.detection import Instances, Observation
 from situ.situation.policies.plan import Runs, plan_policy
 from situ.situation.policies.policy import Policy
@@ -196,3 +197,39 @@ def test_the_plan_says_what_runs_how() -> None:
         ("or", Runs.COLUMNS, 5),
         ("and", Runs.COLUMNS, 5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "consumption", "grows"),
+    [
+        (("A.where = R.id",), "chronicle", True),
+        (("A.where = R.id -> A.x > 1",), "chronicle", True),
+        (("A.where = B.where",), "all", True),
+        (("A.where = B.where",), "chronicle", False),
+        (("A.where = B.where",), "recent", False),
+        (("A.where = R.id", "not A.x > 1"), "all", False),
+        (("A.where = R.id -> not A.x > 1",), "all", False),
+        (("not A.where = R.id -> A.x > 1",), "all", False),
+    ],
+)
+def test_more_events_only_bring_more_where_nothing_is_absent_and_nothing_spent(
+    conditions: tuple[str, ...], consumption: str, grows: bool
+) -> None:
+    of = policy("thing A, thing B, place R", *conditions, consumption=Consumption(consumption))
+    assert plan_policy(of, ONTOLOGY).grows is grows
+
+
+def test_an_event_of_the_instant_of_the_watermark_is_told_ahead_of_others_of_that_instant() -> None:
+    running = Running(policy("thing A, place R", "A.where = R.id"))
+
+    def ahead() -> list[dict[str, str]]:
+        running.state, found = running.kernel.ahead(running.state, PEOPLE)
+        return [dict(each.bindings) for each in detections_of("p", found)]
+
+    assert running.step([saw("1", "where", "r1", 5)], 5) == []
+    assert ahead() == [{"A": "1", "R": "r1"}]
+    assert ahead() == []
+    assert running.step([saw("2", "where", "r1", 5)], 5) == []
+    assert ahead() == [{"A": "2", "R": "r1"}]
+    assert running.step([], 6) == []
+    assert running.late == 0

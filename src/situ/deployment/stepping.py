@@ -100,9 +100,10 @@ def work(
             if each.leaf in enriched.rows
         }
         now = watermarks.get(name, state.watermark)
-        after[name], detected = kernel.step(state, rows, now, instances)
-        if len(detected):
-            found[name] = detections_of(name, detected)
+        state, decided = kernel.step(state, rows, now, instances)
+        after[name], ahead = kernel.ahead(state, instances)
+        if len(decided) or len(ahead):
+            found[name] = [*detections_of(name, decided), *detections_of(name, ahead)]
     return Worked(
         progress=progress,
         states=after,

@@ -44,6 +44,7 @@ class Kernel:
     def __init__(self, plan: PolicyPlan, *, partition: int = 0, partitions: int = 1) -> None:
         self.plan = plan
         self._partition, self._partitions = partition, partitions
+        self._grows = plan.grows
         self._aliases = tuple(alias.name for alias in plan.policy.aliases)
         window = plan.policy.window
         related = {each.relation.text: self._related(each, place) for place, each in enumerate(plan.relations)}
@@ -151,6 +152,19 @@ class Kernel:
             found = Reported(report, list(new))
         after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
         return replace(after, due=self._due(after)), Detected(found, late)
+
+    def ahead(self, state: State, instances: Instances) -> tuple[State, Detected]:
+        """What the events of the very instant of the watermark complete, as far as they came.
+
+        Others of that instant may still come, so no step has decided it. But where more events only bring more
+        detections, those that are found can be told; the steps that decide them do not find them again.
+        """
+        if not self._grows or state.due is None or state.due > state.watermark:
+            return state, self._nothing
+        after, found = self.step(state, {}, state.watermark + 1, instances)
+        if not len(found):
+            return state, self._nothing
+        return replace(state, reported={**state.reported, **after.reported}), found
 
     def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
         buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0

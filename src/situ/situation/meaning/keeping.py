@@ -193,6 +193,7 @@ class KeepingKernel(Kernel):
         super().__init__(replace(plan, leaves=own), partition=partition, partitions=partitions)
         self._keeping = keeping
         self._numbered = tuple(each.leaf for each in plan.leaves)
+        self._grows = False  # what comes at the same instant may take the place of what is kept
 
     def start(self) -> KeptState:
         return _with_kept(super().start(), Kept())

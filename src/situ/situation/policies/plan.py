@@ -144,6 +144,16 @@ class PolicyPlan:
     warning: Problem | None
     operators: tuple[Operator, ...]
 
+    @property
+    def grows(self) -> bool:
+        """Whether more events only ever bring more detections: nothing has to be absent, and no event is spent."""
+        parts = (part for each in self.sequences for part in (each.then.first, each.then.second))
+        return not (
+            any(clause.negative for clause in self.clauses)
+            or any(part.negated for part in parts)
+            or any(each.spends for each in self.relations)
+        )
+
     def leaf(self, leaf: Leaf) -> LeafPlan:
         return next(each for each in self.leaves if each.leaf == leaf)
 
