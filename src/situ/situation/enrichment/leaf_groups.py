@@ -33,6 +33,7 @@ from situ.types.model import Type
 
 _IDENTITY, _PUSH = BASE.get_field_index("identity"), BASE.get_field_index("push")
 _LONGEST_SAMPLE = 200
+_FEW = 64
 NO_CONSTRAINT = -1
 
 
@@ -108,7 +109,11 @@ class Seen:
 
     def taken(self, places: Array | None) -> pa.RecordBatch:
         """Who and when of these observations; None: of all."""
-        return self._base if places is None else self._base.take(pa.array(places))
+        if places is None:
+            return self._base
+        if len(places) == 1 and self.count <= _FEW:  # a part of many rows would keep all of them in memory
+            return self._base.slice(int(places[0]), 1)
+        return self._base.take(pa.array(places))
 
     def unknown(self) -> Iterator[Unknown]:
         for concept, places in self._places.items():
