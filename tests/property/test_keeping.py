@@ -55,6 +55,7 @@ def detected(case: Case, dice: random.Random) -> list[Detection]:
             continue
         state, result = kernel.step(state, rows, batch.watermark, case.instances)
         assert result.late == 0
+        assert not len(kernel.ahead(state, case.instances)[1])  # another value may come at the same instant
         found += detections_of(case.policy.name, result)
         if dice.random() < 0.3:
             read = kernel.load(kernel.save(state))
