@@ -121,9 +121,7 @@ actions
 """
 
 
-def test_what_needs_no_waiting_is_told_at_its_event_and_in_the_order_in_which_events_of_an_instant_come(
-    tmp_path: Path,
-) -> None:
+def test_what_needs_no_waiting_is_told_at_its_event_also_of_an_instant_that_has_more(tmp_path: Path) -> None:
     """Nothing comes behind the last event, and no clock moves time on before the project's idle time is over."""
 
     async def run() -> None:

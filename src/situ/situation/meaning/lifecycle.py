@@ -3,8 +3,8 @@
 The first opens a situation, later ones continue it, and it is closed when none came for the time it is held. What
 happens to situations is told in *transitions*, in the order of their times. Those before the watermark are told, each
 once; so it makes no difference in which portions detections come, as long as each comes with the first watermark that
-is beyond its time. Some of the instant of the watermark itself may come sooner: those of one time count in the order in
-which the events came that completed them.
+is beyond its time. Those of the instant of the watermark itself may come sooner; of several of them with equal bindings
+that come apart, the first opens the situation.
 
 One state is about one policy. It holds the open situations and nothing else.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from situ.situation.meaning.detection import Cause, Detection
+from situ.situation.meaning.detection import Cause, Detection, in_order
 from situ.situation.policies.policy import Policy
 
 FORMAT = 1
@@ -78,7 +78,7 @@ def step(
     """What new detections, and time that has gone by, do to the situations of a policy."""
     current = dict(state)
     told: list[Transition] = []
-    for detection in sorted(detections, key=_came):
+    for detection in in_order(detections):
         before = current.get(detection.bindings)
         if before is not None and detection.time > before.last + hold:
             told.append(_closed(before, before.last + hold))
@@ -144,14 +144,8 @@ def _closed(situation: Situation, end: int, reason: str = "") -> Transition:
 _STAGES = list(Stage)
 
 
-def _came(detection: Detection) -> tuple[int, int, str]:
-    """By time; those of one time as the events came that completed them, however many of them a step has found."""
-    return detection.time, max(detection.positions, default=0), detection.id
-
-
-def _order(transition: Transition) -> tuple[int, int, int, str]:
-    came = 0 if transition.stage is Stage.CLOSED else max(transition.situation.positions, default=0)
-    return transition.time, _STAGES.index(transition.stage), came, transition.id
+def _order(transition: Transition) -> tuple[int, int, str]:
+    return transition.time, _STAGES.index(transition.stage), transition.id
 
 
 def open_as_json(state: Open) -> dict[str, Any]:
