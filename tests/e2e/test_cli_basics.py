@@ -89,6 +89,21 @@ def test_wrong_usage_is_told_on_standard_error_and_ends_with_2(situ: Situ, argum
     assert "--help`" in ran.err
 
 
+@pytest.mark.parametrize("command", ["check", "status", "run", "situations", "test", "fmt", "explain types"])
+def test_a_folder_where_none_is_taken_is_told_to_be_named_by_an_option(
+    situ: Situ, tmp_path: Path, command: str
+) -> None:
+    ran = situ(*command.split(), str(situ.example), cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"`situ {command} --project {situ.example}`" in ran.err
+
+
+def test_a_folder_is_told_of_only_where_one_can_be_named_and_is_not(situ: Situ) -> None:
+    assert "`situ check --project here`" in situ("check", "here").err
+    assert "--project" not in situ("explain", "policy", "one", "another").err
+    assert "an option" not in situ("check", "--project", str(situ.example), "here").err
+
+
 def test_help_and_version_load_nothing_heavy() -> None:
     script = (
         "import sys\n"

@@ -20,6 +20,7 @@ from situ.cli.create import init, schemas
 from situ.cli.diff import diff
 from situ.cli.exits import Exit, Stop, exit_of
 from situ.cli.fmt import fmt
+from situ.cli.folder_meant import remedy_for_place, remedy_for_usage
 from situ.cli.get import get
 from situ.cli.groups import group
 from situ.cli.late import late
@@ -109,10 +110,12 @@ def run(arguments: Sequence[str]) -> Exit:
         asked = [*given, "--help"] if given in _GROUPS else given
         return Exit(app(args=asked, prog_name="situ", obj=output, standalone_mode=False))
     except typer.TyperException as error:
-        output.complain(_usage(error))
+        output.complain(_usage(error, given))
         return Exit.USAGE
     except Stop as stop:
         output.refuse(stop.problems)
+        if stop.code is Exit.USAGE and not output.json and (remedy := remedy_for_place(given)):
+            output.complain(remedy)
         return stop.code
     except SituError as error:
         output.refuse(error.problems)
@@ -123,7 +126,7 @@ def run(arguments: Sequence[str]) -> Exit:
         return Exit.REFUSED
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: typer.TyperException, given: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "situ"
     misplaced = getattr(error, "option_name", "") in OF_COMMANDS and command.split()[1:] in _GROUPS
@@ -131,4 +134,6 @@ def _usage(error: typer.TyperException) -> str:
     lines = [f"situ: {message.replace('Value error, ', '')}"]
     if misplaced:
         lines.append("Options stand behind the command, as in `situ check --json`.")
+    if remedy := remedy_for_usage(error, given):
+        lines.append(remedy)
     return "\n".join((*lines, f"Try `{command} --help`."))
