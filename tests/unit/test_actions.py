@@ -230,6 +230,13 @@ def test_the_longest_name_counts_and_the_rest_are_arguments() -> None:
         ("publish Alarm", "S181", "publishes `Alarm` without `text`"),
         ("publish Alrm", "S181", "Did you mean `Alarm`?"),
         ("webhook example.org", "S181", "no address"),
+        ("webhook https://{A.id}/alarm", "S181", "references can stand behind the host only"),
+        ("log '{X} is alone'", "S183", "it has no alias `X`"),
+        ("notify desk '{A.stats}'", "S183", "Did you mean `status`?"),
+        ("log {A is alone", "S182", "`{` stands alone"),
+        ("log 'a {} b'", "S182", "refers to nothing"),
+        ("log {1}", "S183", "only declared actions can refer to that"),
+        ("notify desk ${TOKEN}", "S183", "Declare an action in `actions.yaml`"),
     ],
 )
 def test_what_a_policy_can_say_wrong(line: str, code: str, said: str) -> None:
@@ -251,6 +258,14 @@ def test_what_is_built_in_needs_no_declaration() -> None:
         "delete policy x",
     )
     assert found(*lines) == ()
+
+
+def test_what_is_built_in_says_what_was_detected() -> None:
+    lines = ("log '{A.status} is in {R}'", "notify desk {A} alone", "webhook https://a.b/{A.status}")
+    checked = domains.policy(doing(*lines), building())
+    done = [deed for number, each in enumerate(checked.actions) for deed in deeds(each, number, actions(), FACTS)]
+    assert [(each.target, each.body) for each in done[:2]] == [("", "guest is in R 12/b"), ("desk", "1 alone")]
+    assert done[2].target == "https://a.b/guest"
 
 
 def test_a_faulty_action_is_not_unknown() -> None:
@@ -370,7 +385,7 @@ def test_deeds() -> None:
     (told,) = deeds(Action(name="notify", arguments=("desk",)), 0, actions(), FACTS)
     assert (told.target, told.body) == ("desk", "unaccompanied-guest: A = 1, R = R 12/b")
     (logged,) = deeds(Action(name="log", arguments=("{A}", "b")), 0, actions(), FACTS)
-    assert (logged.body, logged.level) == ("{A} b", "info")
+    assert (logged.body, logged.level) == ("1 b", "info")
     (gone,) = deeds(Action(name="delete policy", arguments=("x",)), 0, actions(), FACTS)
     assert (gone.verb, gone.target) == ("delete policy", "x")
     (still,) = deeds(Action(name="rest"), 0, actions(), FACTS)

@@ -7,6 +7,7 @@ what it comes to for a detection is :mod:`situ.situation.actions.perform`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ VERBS = ("publish", "notify", "webhook", "command", "log", "delete policy", "sus
 """What Situ can do, by the names that policies and ``actions.yaml`` use."""
 LEVELS = ("debug", "info", "warning", "error")
 METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
+_URL = re.compile(r"(?:https?://(?:[^\s/?#{}]|\$\{\w+\})+|\$\{\w+\})(?:[/?#].*)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,11 @@ class Actions:
 
     def oppose(self, one: str, other: str) -> bool:
         return (min(one, other), max(one, other)) in self.opposed
+
+
+def has_host(url: Template) -> bool:
+    """Whether an address says by itself which host it is at: events never do."""
+    return _URL.fullmatch(str(url)) is not None
 
 
 def templates_of(step: Step) -> Iterator[Template]:

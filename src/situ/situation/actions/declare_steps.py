@@ -25,6 +25,7 @@ from situ.situation.actions.action import (
     Step,
     SuspendPolicy,
     Webhook,
+    has_host,
     references_of,
 )
 from situ.situation.actions.action_data import Declaring
@@ -42,7 +43,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "suspend policy": (),
     }
 )
-_URL = re.compile(r"(?:https?://(?:[^\s/?#{}]|\$\{\w+\})+|\$\{\w+\})(?:[/?#].*)?", re.DOTALL)
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _OWN_HEADERS = frozenset(("host", "connection", "content-length", "transfer-encoding", "idempotency-key"))
 """What every request has of its own."""
@@ -111,7 +111,7 @@ class DeclaringStep:
         url = self._template(fields, "webhook")
         if url is None:
             return None
-        if not _URL.fullmatch(str(url)):
+        if not has_host(url):
             remedy = "Write `https://…`; references can stand behind the host only."
             self._unfit(url.location, f"calls `{url}`, which is no address with a host of its own", remedy)
         method = fields.choice("method", METHODS, default="POST")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from situ.catalogue import (
     ACTION_ARGUMENTS,
@@ -17,7 +18,7 @@ from situ.catalogue import (
     TEMPLATE_NAME,
     UNKNOWN_ACTION,
 )
-from situ.errors import Location, Problems, nearest
+from situ.errors import Location, Problems, SituError, nearest
 from situ.situation.actions.action import (
     VERBS,
     Actions,
@@ -29,10 +30,11 @@ from situ.situation.actions.action import (
     Step,
     SuspendPolicy,
     Webhook,
+    has_host,
     references_of,
 )
 from situ.situation.actions.action_data import misfits
-from situ.situation.actions.templates import ABOUT, Reference, text_template
+from situ.situation.actions.templates import ABOUT, Reference, Template, parse_template, text_template
 from situ.situation.domain.ontology import Concept
 from situ.situation.language.syntax import ActionText
 from situ.situation.policies.policy import Action, Clause, Is, Literal, Then
@@ -83,8 +85,11 @@ def resolve_action(written: ActionText, actions: Actions, bound: Bound, types: T
         return Action(name=name, location=written.location)
     count = len(name.split())
     action = Action(name=name, arguments=tuple(map(_plain, words[count:])), location=written.location)
+    if name not in actions.named:
+        _check_templates(action, problems)
     if _arguments_fit(action, actions, problems):
-        _Checking(action, bound, types, problems).steps(steps_of(action, actions))
+        checking = _Checking(action, bound, types, problems, built_in=name not in actions.named)
+        checking.steps(steps_of(action, actions))
     return action
 
 
@@ -95,22 +100,31 @@ def steps_of(action: Action, actions: Actions) -> tuple[Step, ...]:
     if action.name not in VERBS or not action.arguments:
         return ()
     first, *rest = action.arguments
-    said = text_template(" ".join(rest)) if rest else None
+    said = _template(" ".join(rest)) if rest else None
     match action.name:
         case "publish":
             return (Publish(type=first),)
         case "notify":
-            return (Notify(to=text_template(first), text=said),)
+            return (Notify(to=_template(first), text=said),)
         case "webhook":
-            return (Webhook(url=text_template(first)),)
+            return (Webhook(url=_template(first)),)
         case "command":
-            return (Command(to=text_template(first)),)
+            return (Command(to=_template(first)),)
         case "log":
-            return (Log(text=text_template(" ".join(action.arguments))),)
+            return (Log(text=_template(" ".join(action.arguments))),)
         case "delete policy":
-            return (DeletePolicy(policy=text_template(first)),)
+            return (DeletePolicy(policy=_template(first)),)
         case _:
-            return (SuspendPolicy(policy=text_template(first)),)
+            return (SuspendPolicy(policy=_template(first)),)
+
+
+@lru_cache(maxsize=1024)
+def _template(text: str) -> Template:
+    """What stands in a policy, as a template. Text that is none is itself; checking the policy says so."""
+    try:
+        return parse_template(text, lambda start, length: None)
+    except SituError:
+        return text_template(text)
 
 
 def _named(words: list[str], actions: Actions) -> str | None:
@@ -152,6 +166,13 @@ def _arguments_fit(action: Action, actions: Actions, problems: Problems) -> bool
     return False
 
 
+def _check_templates(action: Action, problems: Problems) -> None:
+    try:
+        parse_template(" ".join(action.arguments), lambda start, length: action.location)
+    except SituError as error:
+        problems.extend(error.problems)
+
+
 def _words(count: int) -> str:
     return {0: "nothing", 1: "one word"}.get(count, f"{count} words")
 
@@ -159,8 +180,9 @@ def _words(count: int) -> str:
 class _Checking:
     """One action in one policy."""
 
-    def __init__(self, action: Action, bound: Bound, types: Types, problems: Problems) -> None:
+    def __init__(self, action: Action, bound: Bound, types: Types, problems: Problems, *, built_in: bool) -> None:
         self.action, self.bound, self.types, self.problems = action, bound, types, problems
+        self.built_in = built_in
 
     @property
     def place(self) -> Location | None:
@@ -172,8 +194,9 @@ class _Checking:
                 self._reference(reference)
             if isinstance(step, Publish):
                 self._publish(step)
-            elif isinstance(step, Webhook) and not str(step.url).startswith(("http://", "https://")):
-                self._unfit(f"calls `{step.url}`, which is no address", "Write `https://…`.")
+            elif isinstance(step, Webhook) and not has_host(step.url):
+                remedy = "Write `https://…`; references can stand behind the host only."
+                self._unfit(f"calls `{step.url}`, which is no address with a host of its own", remedy)
 
     def _publish(self, step: Publish) -> None:
         struct = self.types.event(step.type) if step.type in self.types.events else None
@@ -204,6 +227,9 @@ class _Checking:
 
     def _reference(self, reference: Reference) -> None:
         if not reference.is_alias:
+            if self.built_in and (reference.argument or reference.is_environment):
+                remedy = "Declare an action in `actions.yaml` that refers to it, and write its name here."
+                self._means_nothing(reference, "only declared actions can refer to that", (), remedy)
             return
         alias, name = reference.name, self.action.name
         concept = self.bound.concepts.get(alias)
