@@ -111,6 +111,7 @@ CASES: dict[str, str] = {
     "not-before-deep-sequence": policy(conditions="not (A is inside R followed-by (B is inside R or A is near B))"),
     "not-before-relation": policy(conditions="not A is inside R"),
     "not-behind-relationship": policy(conditions="A is inside not R"),
+    "not-twice": policy(conditions="A is not not inside R"),
     "not-before-is": policy(conditions="A not is inside R"),
     "number-without-unit-or-of": policy(conditions="A is within 5 B"),
     "unit-without-number": policy(conditions="A is within m of B"),

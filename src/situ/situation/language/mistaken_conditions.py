@@ -49,6 +49,12 @@ def _not_behind_relationship(refused: Refused) -> Problem | None:
     )
 
 
+def _not_twice(refused: Refused) -> Problem | None:
+    if refused.found.lower() != "not" or not re.search(r"\bnot\Z", refused.before, re.IGNORECASE):
+        return None
+    return RELATION_INCOMPLETE(refused.place(), reason="`not` stands twice", remedy="Leave one, or neither.")
+
+
 def _alias_as_unit(refused: Refused) -> Problem | None:
     found = re.search(rf"(?P<number>[0-9.]+)\s*(?P<unit>{NAME})\Z", refused.before)
     if found is None or found["unit"] not in refused.aliases:
@@ -213,6 +219,7 @@ RECOGNISED: tuple[Callable[[Refused], Problem | None], ...] = (
     compound_unit,
     decimal_comma,
     _alias_as_unit,
+    _not_twice,
     _not_behind_relationship,
     _not_before_is,
     _text_without_quotes,
