@@ -204,6 +204,9 @@ PAIR = "person A\nperson B\nroom R"
         ("S159", conditions("A is inside R", concepts="person A\nroom R (floor > '5', floor < '3')")),
         ("S159", conditions("A is within -1 m of B")),
         ("S159", conditions("distance(A, B) < 0 m")),
+        ("S159", conditions("A is inside R", "A.status = 'guest'", "A.status = 'employee'")),
+        ("S159", conditions("A is inside R and A.host > 'm'", "A.host < 'd'")),
+        ("S159", conditions("A is inside R", "A.status = 'x'", concepts="person A (status = 'guest')\nroom R")),
         ("S160", conditions("A is inside R", concepts="person A (speed > 3 [m/s])\nroom R")),
         ("S161", conditions("A.speed > A.pace")),
         ("S162", conditions("A is inside R followed-by A.status = 'guest'")),
@@ -225,6 +228,24 @@ PAIR = "person A\nperson B\nroom R"
 )
 def test_problems(code: str, text: str) -> None:
     assert code in codes(text)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("A.speed > 5 [m/s]", "A.speed < 3 [m/s]"),  # one after the other
+        ("A is inside R", "A.status = 'guest' or A.status = 'employee'"),
+        ("A is inside R", "A.status = 'guest'", "B.status = 'employee'", "B is inside R"),
+        ("A is inside R", "A.status = 'guest'", "A.host = 'employee'"),
+    ],
+)
+def test_what_can_be_met_together(lines: tuple[str, ...]) -> None:
+    assert "S159" not in codes(conditions(*lines))
+
+
+def test_conditions_that_exclude_each_other_are_named() -> None:
+    text = conditions("A is inside R", "A.host = 'x'", "A.host = 'y'", concepts="person A (status = 'guest')\nroom R")
+    assert "`person A (status = 'guest') and A.host = 'x' and A.host = 'y'` can never be true." in message(text, "S159")
 
 
 def message(text: str, code: str) -> str:

@@ -12,11 +12,11 @@ from itertools import combinations_with_replacement
 
 from situ.catalogue import NO_SUCH_POLICY, OPPOSED_TOGETHER, SIMILAR_POLICIES
 from situ.errors import Problem, nearest
-from situ.expr.tree import And, Node
+from situ.expr.tree import Node
 from situ.situation.actions.action import Actions, DeletePolicy, SuspendPolicy, references_of
 from situ.situation.actions.resolve_actions import steps_of
 from situ.situation.domain.ontology import Ontology
-from situ.situation.policies.impossible import is_impossible
+from situ.situation.policies.impossible import exclude_each_other
 from situ.situation.policies.leaves import relations_of
 from situ.situation.policies.policy import Action, Alias, Policy
 from situ.situation.policies.triggering import circles
@@ -90,10 +90,7 @@ def _members(concept: str, ontology: Ontology) -> tuple[str, ...]:
 
 def _exclude(one: Node | None, other: Node | None) -> bool:
     """Whether no instance can satisfy both."""
-    if one is None or other is None:
-        return False
-    asked = [part for each in (one, other) for part in (each.args if isinstance(each, And) else (each,))]
-    return is_impossible(And(tuple(asked)))
+    return one is not None and other is not None and exclude_each_other((one, other))
 
 
 # ── policies that are not there ───────────────────────────────────────────────────────────────────

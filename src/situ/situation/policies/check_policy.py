@@ -17,6 +17,7 @@ from situ.catalogue import (
     CONSTRAINT_ALONE,
     CONSTRAINT_IN_SEQUENCE,
     CONSUMPTION_UNUSED,
+    NEVER_HOLDS,
     NOTHING_TRIGGERS,
     UNKNOWN_CONCEPT,
 )
@@ -30,8 +31,9 @@ from situ.situation.language.print import print_policy, print_property
 from situ.situation.language.syntax import Consumption, PolicyText, When
 from situ.situation.policies import resolved
 from situ.situation.policies.check_relations import Relations
+from situ.situation.policies.impossible import exclude_each_other, renamed
 from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
+from situ.situation.policies.policy import IT, LEFT, Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
 
 
 def check_policy(text: PolicyText, domain: Domain, problems: Problems, *, name: str = "") -> Policy | None:
@@ -53,7 +55,7 @@ class _Checking:
         aliases = self._aliases()
         conditions = self._condition(self.text.conditions)
         self._check_unused()
-        clauses = None if conditions is None else self._clauses(conditions)
+        clauses = None if conditions is None else self._clauses(conditions, aliases)
         actions = self._actions(clauses)
         if clauses is None:
             return None
@@ -148,7 +150,7 @@ class _Checking:
 
     # ── the policy as a whole ─────────────────────────────────────────────────────────────────────
 
-    def _clauses(self, conditions: resolved.Condition) -> tuple[Clause, ...] | None:
+    def _clauses(self, conditions: resolved.Condition, aliases: Iterable[Alias]) -> tuple[Clause, ...] | None:
         self.problems.extend(_constraints_in_sequences(conditions))
         places = dict(_places(conditions))
         self.problems.extend(_unconnected(places))
@@ -162,6 +164,8 @@ class _Checking:
             return None
         if not any(_happens(literal) for clause in clauses for literal in clause):
             self.problems.add(self._nothing_triggers(clauses, conditions))
+        needed = [only.relation for (only, *more) in clauses if not more and isinstance(only, Is) and not only.negated]
+        self.problems.extend(_never_together(needed, aliases, places))
         return clauses
 
     def _nothing_triggers(self, clauses: tuple[Clause, ...], conditions: resolved.Condition) -> Problem:
@@ -236,6 +240,26 @@ def _constraints_in_sequences(condition: resolved.Condition) -> Iterator[Problem
         case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
             for part in parts:
                 yield from _constraints_in_sequences(part)
+
+
+def _never_together(
+    needed: Iterable[Relation], aliases: Iterable[Alias], places: dict[Relation, Location | None]
+) -> Iterator[Problem]:
+    """Of what must hold of one instance: what excludes its properties, or what must hold of it at any time.
+
+    Events come one after the other, and one may say the opposite of another: each is looked at by itself.
+    """
+    for alias in aliases:
+        about = [each for each in needed if each.aliases == (alias.name,)]
+        lasting = [each for each in about if each.kind is Kind.CONSTRAINT]
+        given = [] if alias.constraint is None else [renamed(alias.constraint, IT, LEFT)]
+        said = [f"{alias.concept} {alias.name} ({alias.text})"] if given else []
+        for place, relation in enumerate(about):
+            before = [each for each in about[:place] if each in lasting] if relation in lasting else lasting
+            if exclude_each_other([*given, *(each.test for each in before), relation.test]):
+                shown = " and ".join([*said, *(each.text for each in before), relation.text])
+                yield NEVER_HOLDS(places[relation], text=shown)
+                break
 
 
 def _unconnected(places: dict[Relation, Location | None]) -> Iterator[Problem]:

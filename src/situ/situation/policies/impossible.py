@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from situ.expr.tree import And, Apply, Compare, In, Literal, Node, Or, Read
+from situ.expr.tree import And, Apply, Compare, In, Literal, Node, Or, Read, rebuild
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -29,7 +30,7 @@ def is_impossible(node: Node) -> bool:
         case Or(args=args):
             return all(is_impossible(arg) for arg in args)
         case And(args=args):
-            return any(is_impossible(arg) for arg in args) or _exclude_each_other(args)
+            return any(is_impossible(arg) for arg in args) or _have_nothing_common(args)
         case Compare(right=Literal(value=None)):
             return True
         case Compare(op="<" | "<=" as op, left=Apply(overload=overload), right=Literal(value=most)):
@@ -38,7 +39,20 @@ def is_impossible(node: Node) -> bool:
             return False
 
 
-def _exclude_each_other(parts: Iterable[Node]) -> bool:
+def exclude_each_other(conditions: Iterable[Node]) -> bool:
+    """Whether simplified conditions over the same variables are surely never true together."""
+    asked = [part for each in conditions for part in (each.args if isinstance(each, And) else (each,))]
+    return len(asked) > 1 and is_impossible(And(tuple(asked)))
+
+
+def renamed(node: Node, variable: str, name: str) -> Node:
+    """The same condition, over a variable of another name."""
+    if isinstance(node, Read):
+        return replace(node, variable=name) if node.variable == variable else node
+    return rebuild(node, lambda part: renamed(part, variable, name))
+
+
+def _have_nothing_common(parts: Iterable[Node]) -> bool:
     """Bounds and lists of one attribute that have no value in common."""
     asked: dict[tuple[str, tuple[str, ...]], list[Node]] = {}
     for part in parts:
