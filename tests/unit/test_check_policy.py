@@ -243,6 +243,26 @@ def test_what_can_be_met_together(lines: tuple[str, ...]) -> None:
     assert "S159" not in codes(conditions(*lines))
 
 
+@pytest.mark.parametrize(
+    ("constraint", "column", "said"),
+    [
+        ("status in ('a', 5)", 22, "Text stands in single quotes."),
+        ("status = TRUE", 20, "Text stands in single quotes."),
+        ("desk = 'a'", 18, "Write what is expected there"),
+    ],
+)
+def test_every_value_that_does_not_fit_has_a_hint(constraint: str, column: int, said: str) -> None:
+    text = conditions("A is inside R", concepts=f"person A ({constraint})\nroom R")
+    (problem,) = (each for each in found(text) if each.code.code == "S158")
+    assert problem.location.column == column
+    assert said in problem.hint
+
+
+def test_among_values_that_are_listed_the_one_that_does_not_fit_is_shown() -> None:
+    text = conditions("M is within 5 m of R", concepts="robot M (load in (1, 'x', 2.5))\nroom R")
+    assert "found string, expected double" in message(text, "S158")
+
+
 def test_conditions_that_exclude_each_other_are_named() -> None:
     text = conditions("A is inside R", "A.host = 'x'", "A.host = 'y'", concepts="person A (status = 'guest')\nroom R")
     assert "`person A (status = 'guest') and A.host = 'x' and A.host = 'y'` can never be true." in message(text, "S159")

@@ -81,7 +81,9 @@ CONDITION_UNFIT = define(
     "S158",
     "condition that does not fit",
     "`{text}` does not fit what it is about.",
+    "{remedy}",
     text=str,
+    remedy=str,
 )
 NEVER_HOLDS = define(
     "S159",

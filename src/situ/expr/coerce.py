@@ -104,6 +104,8 @@ class Meeting:
         for node in known[1:]:
             if plain(node.type) == plain(first.type) or is_subtype(node.type, first.type):
                 continue
+            if is_number(node.type) and is_number(first.type):
+                continue  # they go together: what does not is something else
             if is_subtype(first.type, node.type):
                 first = node
                 continue
@@ -239,6 +241,8 @@ class Meeting:
             remedy = f"Write {word} before the text: {word} '…'."
         elif plain(node.type) == Primitive("string") and is_number(expected):
             remedy = "Numbers stand without quotes; to_double(text) reads a number from text."
+        elif plain(expected) == Primitive("string") and isinstance(node, Literal):
+            remedy = "Text stands in single quotes."
         return Mismatch(
             WRONG_TYPE(self.at(node), what=self.what, found=str(node.type), expected=str(expected), remedy=remedy)
         )

@@ -24,7 +24,7 @@ from situ.catalogue import (
     UNKNOWN_MEASURE,
     UNKNOWN_RELATIONSHIP,
 )
-from situ.errors import Location, Problems, nearest
+from situ.errors import Location, Problem, Problems, nearest
 from situ.expr.results import check_bounded
 from situ.expr.scope import Definition, Scope
 from situ.expr.simplify import simplify
@@ -282,8 +282,7 @@ class Relations:
             return known
         checked = check_bounded(text.text, scope, text.locate, BOOLEAN)
         for problem in checked.problems:
-            own = CONDITION_UNFIT(problem.location, cause=problem, text=shown) if problem.is_error else problem
-            self.problems.add(own)
+            self.problems.add(_unfit(problem, shown) if problem.is_error else problem)
         node = None if checked.node is None else simplify(checked.node)
         if node is not None and not checked.problems:
             self.domain.checked[key] = node
@@ -341,6 +340,12 @@ def _aliases(operand: syntax.Operand) -> Iterable[syntax.Name]:
 
 def _read(variable: str, end: End) -> str:
     return f"{variable}.{_quoted(end.attribute)}"
+
+
+def _unfit(cause: Problem, shown: str) -> Problem:
+    """Expressions leave it to whoever asks what to do about types that do not fit."""
+    remedy = "" if cause.hint else "Write what is expected there; `situ explain types` shows what is declared."
+    return CONDITION_UNFIT(cause.location, cause=cause, text=shown, remedy=remedy)
 
 
 def _quoted(name: str) -> str:
