@@ -114,6 +114,24 @@ def test_figures_of_policies_that_run_are_stopped_and_have_heard_nothing(tmp_pat
     assert nothing.policies[NAME] == PolicyFigures()
 
 
+def test_situations_are_closed_with_what_became_of_their_policy(tmp_path: Path) -> None:
+    deployment = guarded(tmp_path)
+    reason = UNKNOWN_POLICY(name="it", nearest=())
+    gone = replace(deployment, policies={})
+    becomes = {
+        "policy removed": gone,
+        "policy suspended": replace(deployment, suspended=frozenset({NAME})),
+        "policy stopped": replace(gone, stopped={NAME: Stopped(text="policy it", reasons=(reason,))}),
+    }
+    before = Detecting.of(deployment)
+    progress, _ = Progress().adopted(before, None)
+    opened = transition(Stage.OPENED).situation
+    kept = replace(progress.policies[NAME], reached=5 * S, open={opened.bindings: opened})
+    for said, after in becomes.items():
+        _, (closed,) = replace(progress, policies={NAME: kept}).adopted(Detecting.of(after, before), before)
+        assert (closed.stage, closed.reason) == (Stage.CLOSED, said)
+
+
 FIGURES = Figures(
     engine="edge",
     state="running",

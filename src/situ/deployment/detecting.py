@@ -27,6 +27,7 @@ from situ.situation.enrichment.observe_columns import Observing
 from situ.situation.kernel.kernel import Kernel
 from situ.situation.meaning.detection import derived_id
 from situ.situation.meaning.keeping import Keeping, KeepingKernel, plan_keeping
+from situ.situation.meaning.lifecycle import POLICY_STOPPED, POLICY_SUSPENDED
 from situ.situation.meaning.telling import TYPES
 from situ.situation.meaning.watermark import Patience
 from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
@@ -80,6 +81,8 @@ class Detecting:
         self._made_of = (push, sources, types, defaults)
         self._reads = reads
         self._terms: tuple[object, ...] = ()
+        self.resting: Mapping[str, str] = MappingProxyType({})
+        """Policies that are declared and do not run, and which of both reasons that has."""
         found = [
             _watch(policy, ontology, push, defaults, self.actions, None if reads is None else reads[policy.name])
             for policy in policies
@@ -126,6 +129,12 @@ class Detecting:
             return previous
         made = cls(*terms)
         made._terms = known
+        made.resting = MappingProxyType(
+            {
+                **dict.fromkeys(deployment.stopped, POLICY_STOPPED),
+                **dict.fromkeys(deployment.suspended, POLICY_SUSPENDED),
+            }
+        )
         return made
 
     def only(self, names: Collection[str]) -> Detecting:

@@ -68,7 +68,8 @@ class Progress:
         for name, before in self.policies.items():
             if name not in now.watches:
                 hold = former.watches[name].policy.hold if former is not None and name in former.watches else 0
-                told += lifecycle.close(before.open, POLICY_REMOVED, before.reached, hold)
+                reason = now.resting.get(name, POLICY_REMOVED)
+                told += lifecycle.close(before.open, reason, before.reached, hold)
         return replace(self, policies=kept, seen=self._seen_by(now, former)), told
 
     def _seen_by(self, now: Detecting, former: Detecting | None) -> Mapping[str, Seen]:

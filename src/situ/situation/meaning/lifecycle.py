@@ -22,6 +22,8 @@ from situ.situation.policies.policy import Policy
 FORMAT = 1
 POLICY_CHANGED = "policy changed"
 POLICY_REMOVED = "policy removed"
+POLICY_STOPPED = "policy stopped"
+POLICY_SUSPENDED = "policy suspended"
 
 
 Bindings = tuple[tuple[str, str], ...]
