@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+import pytest
+from rich.table import Table
+
 from situ.bus.memory import MemoryBus
 from situ.bus.names import Names
 from situ.bus.packing import pack_late
 from situ.cli.late_events import Late, late_events
+from situ.cli.show_late import show_late
 from situ.event.lines import encode_row
 from situ.event.row import Row
 from situ.settings import Settings
@@ -33,3 +38,11 @@ def test_an_event_is_late_once_and_says_for_whom() -> None:
     first, _ = asyncio.run(kept())
     assert first.policies == ("guests", "night-watch")
     assert first.as_json()["received"] == "1970-01-01T00:00:09Z"
+
+
+@pytest.mark.parametrize(("behind", "said"), [(9_000_000, "9.00 s later"), (3_035_835, "3.04 s later")])
+def test_how_late_reads_as_people_say_it(behind: int, said: str) -> None:
+    late = Late(row=msgspec.structs.replace(row(1), recv=behind), policies=("guests",), at=behind)
+    table, *_ = show_late([late])
+    assert isinstance(table, Table)
+    assert list(table.columns[1].cells) == [said]

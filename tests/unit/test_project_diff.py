@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from situ.cli.show_difference import show_difference
+from situ.deployment import Change
 from situ.errors import SituError
 from situ.project.check import check_folder
 from situ.project.diff import diff_folders, read_deployment
@@ -106,3 +108,12 @@ def test_what_is_not_there(tmp_path: Path, project: Path) -> None:
         diff_folders(tmp_path / "gone.json", project, {})
     assert raised.value.code == "P123"
     assert "--snapshot" in raised.value.hint
+
+
+def test_of_a_policy_the_lines_that_changed_are_shown() -> None:
+    before = "policy alone\nwindow 1 s\nconcepts\n  person A\n"
+    change = Change(
+        kind="policy", name="alone", what="changed", before=before, after=before.replace("1 s", "2 s"), details=()
+    )
+    shown = [each.plain for each in show_difference([change], summary=False)]
+    assert shown == ["policies", "  ~ alone", "      - window 1 s", "      + window 2 s"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import ndiff
 from itertools import groupby
 
 from rich.text import Text
@@ -32,10 +33,24 @@ def _change(change: Change) -> Iterator[Text]:
     text = Text.assemble((f"  {sign} {visible(change.name)}", style))
     if whole is not None and whole != change.name:
         text.append(f"  {visible(_without_name(whole, change.name))}", "dim")
-    elif change.what == "changed" and not change.details:
+    elif change.what == "changed" and not change.details and not _has_lines(change):
         text.append(f"  {visible(change.before or '')} → {visible(change.after or '')}")
     yield text
+    if change.what == "changed" and _has_lines(change):
+        yield from _lines(change.before or "", change.after or "")
     yield from (_detail(detail) for detail in change.details)
+
+
+def _has_lines(change: Change) -> bool:
+    return not change.details and "\n" in f"{change.before}{change.after}"
+
+
+def _lines(before: str, after: str) -> Iterator[Text]:
+    """Of a text of several lines those that are gone and those that are new."""
+    for line in ndiff(before.splitlines(), after.splitlines()):
+        sign, said = line[:1], visible(line[2:].strip())
+        if sign in "+-":
+            yield Text(f"      {sign} {said}", "green" if sign == "+" else "red")
 
 
 def _without_name(whole: str, name: str) -> str:

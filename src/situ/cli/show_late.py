@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from situ.cli.output import visible
+from situ.cli.show_figures import clock
 from situ.cli.show_problems import count
 from situ.event.instants import print_instant
-from situ.quantities import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from situ.cli.late_events import Late
+
+_LONG = 60
+"""From so many seconds on they are told as on a clock."""
 
 
 def show_late(events: Sequence[Late]) -> Iterator[RenderableType]:
@@ -28,10 +30,9 @@ def show_late(events: Sequence[Late]) -> Iterator[RenderableType]:
     for title in ("time", "came", "type", "source", "too late for"):
         table.add_column(title, no_wrap=title != "too late for")
     for each in events:
-        behind = timedelta(microseconds=max(each.row.recv - each.row.time, 0))
         table.add_row(
             Text(print_instant(each.row.time), "dim"),
-            f"{format_duration(behind)} later",
+            _later(max(each.row.recv - each.row.time, 0)),
             each.row.type,
             visible(each.row.source),
             ", ".join(each.policies),
@@ -39,3 +40,8 @@ def show_late(events: Sequence[Late]) -> Iterator[RenderableType]:
     yield table
     yield Text()
     yield Text(count(len(events), "late event"))
+
+
+def _later(microseconds: int) -> str:
+    seconds = microseconds / 1e6
+    return f"{clock(seconds) if seconds >= _LONG else f'{seconds:.2f} s'} later"
