@@ -113,6 +113,14 @@ def test_what_differs_is_shown_beside_each_other(situ: Situ, building: Path) -> 
     assert lines[-1] == "1 test · 1 failed"
 
 
+def test_tables_that_a_failed_test_does_not_give_are_named(situ: Situ, building: Path) -> None:
+    rewrite(building, "    persons: {file: ../people.csv}\n", "")
+    ran = situ("test", cwd=building)
+    assert ran.code == 1
+    assert "no rows are given of `persons`: write them under `given`, `pull`" in ran.out
+    assert situ("test", "--json", cwd=building).data["tests"][0]["empty"] == ["persons"]
+
+
 def test_the_answer_for_programs(situ: Situ, building: Path) -> None:
     rewrite(building, "{A: g1, R: r1}", "{A: g2}")
     ran = situ("test", "--json", cwd=building)

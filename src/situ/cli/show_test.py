@@ -32,6 +32,9 @@ def show_tests(tests: Sequence[Tested], path: Path, *, verbose: bool, summary: b
             if each.lines:
                 yield _table(each.lines)
             yield from (Text(f"  late, not looked at: {_event(event)}", "dim") for event in each.tried.late)
+            if each.empty:
+                names = ", ".join(f"`{visible(name)}`" for name in each.empty)
+                yield Text(f"  no rows are given of {names}: write them under `given`, `pull`", "dim")
             yield Text()
     if summary:
         yield _summary(tests)
@@ -106,6 +109,7 @@ def tests_as_json(tests: Sequence[Tested]) -> dict[str, Any]:
                 "file": each.file,
                 "passed": each.passed,
                 "lines": [_line_as_json(line) for line in each.lines],
+                "empty": list(each.empty),
                 "late": [event.id for event in each.tried.late] if each.tried is not None else [],
                 "problems": [problem.as_json() for problem in each.problems],
             }

@@ -36,6 +36,8 @@ class Tested:
     tried: Tried | None
     lines: tuple[Line, ...] = ()
     problems: tuple[Problem, ...] = ()
+    empty: tuple[str, ...] = ()
+    """Of a test that failed: the tables that its policies ask for and that it gives no rows of."""
 
     @property
     def passed(self) -> bool:
@@ -73,11 +75,15 @@ def run_tests(opened: Opened, files: Iterable[str], *, engine: str = "edge") -> 
     loaded = [_load(opened, file) for file in files]
     tests = [each.test for each in loaded if each.test is not None]
     tried = iter(_on_spark(opened, tests) if engine == "spark" else _here(opened, tests, engine))
-    return [each if each.test is None else _judged(each, each.test, next(tried)) for each in loaded]
+    return [each if each.test is None else _judged(opened, each, each.test, next(tried)) for each in loaded]
 
 
-def _judged(loaded: Tested, test: PolicyTest, tried: Tried) -> Tested:
-    return replace(loaded, tried=tried, lines=tuple(compare(test.expect, tried.found)))
+def _judged(opened: Opened, loaded: Tested, test: PolicyTest, tried: Tried) -> Tested:
+    judged = replace(loaded, tried=tried, lines=tuple(compare(test.expect, tried.found)))
+    if judged.passed:
+        return judged
+    asked = detecting_of(opened.deployment, test.policies).tables.keyed
+    return replace(judged, empty=tuple(name for name in asked if name not in test.pull))
 
 
 def _here(opened: Opened, tests: Iterable[PolicyTest], engine: str) -> Iterator[Tried]:
