@@ -130,6 +130,18 @@ def test_what_is_remembered_does_not_grow(consumption: str) -> None:
     assert len(running.state.reported) < 500
 
 
+def test_causes_stay_those_of_their_rows_when_some_that_came_between_are_forgotten() -> None:
+    """A clock that is fast keeps what came with it; what came later and is of earlier is forgotten before."""
+    running = Running(policy("thing A", "A.x > 0"))
+    running.step([saw(str(each), "x", 1.0, 1000 if each == 3 else 0) for each in range(4)], 1)
+    running.step([saw("4", "x", 1.0, 5)], 100)
+    given = [saw(str(each), "x", 1.0, 200) for each in range(8)]
+    rows = {each.leaf: leaf_rows(each.leaf, given, PEOPLE) for each in running.kernel.plan.leaves}
+    _, found = running.kernel.step(running.state, rows, 300, PEOPLE)
+    caused = {dict(each.bindings)["A"]: each.causes for each in detections_of("p", found)}
+    assert caused == {each.identity: (each.cause,) for each in given}
+
+
 def test_states_of_another_plan_are_not_read() -> None:
     running = Running(ALONE)
     running.step([near("1", 0, 0), saw("1", "where", "r1", 0)], 1)

@@ -35,6 +35,11 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.about[0])
 
+    @property
+    def end(self) -> int:
+        """The number behind that of its last row."""
+        return self.first + len(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Causes:
@@ -47,9 +52,9 @@ class Causes:
         return sum(column.nbytes for chunk in self.chunks for column in chunk.about)
 
     def extended(self, chunk: Chunk) -> Causes:
-        """With one more chunk; small ones become one."""
+        """With one more chunk; small ones become one, unless one between them is forgotten: numbers go on."""
         chunks, parts, rows = list(self.chunks), [chunk], len(chunk)
-        while chunks and len(chunks[-1]) < 2 * rows and len(chunks[-1]) + rows <= LARGE:
+        while chunks and chunks[-1].end == parts[0].first and len(chunks[-1]) < min(2 * rows, LARGE - rows + 1):
             rows += len(chunks[-1])
             parts.insert(0, chunks.pop())
         if len(parts) > 1:
