@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import random
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 
 import pytest
 
 from situ.documents import parse_yaml, substitute
-from situ.errors import Problem, Problems, SituError, render
+from situ.errors import Location, Problem, Problems, SituError, render
 from situ.expr.faults import Faults
 from situ.situation.actions.action import Actions
 from situ.situation.actions.load_actions import actions_as_json, actions_from_json, load_actions
@@ -18,7 +21,9 @@ from situ.situation.actions.perform import Deed, deeds
 from situ.situation.actions.templates import Facts, parse_template
 from situ.situation.actions.templates import render as render_template
 from situ.situation.domain.domain import Domain
+from situ.situation.policies import opposing
 from situ.situation.policies.between import judge_policies
+from situ.situation.policies.opposing import opposed
 from situ.situation.policies.policy import Action, Policy
 from situ.sources.model import Push
 from situ.types.load import load_types
@@ -499,6 +504,40 @@ def test_actions_that_refer_to_nothing_are_about_everything() -> None:
     people = named("one", "lock up", concepts="person A (status = 'guest')\nroom R (floor = '1')")
     others = named("two", "lock down", concepts="person A (status = 'guest')\nroom R (floor = '2')")
     assert "S230" in codes(tuple(together(people, others)))
+
+
+def _in_own_file(policy: Policy) -> Policy:
+    return replace(policy, actions=tuple(replace(each, location=Location(file=policy.name)) for each in policy.actions))
+
+
+def test_among_many_the_same_are_opposed_as_two_by_two() -> None:
+    dice = random.Random(5)
+    properties = (
+        "",
+        "floor = '1'",
+        "floor in ('1', '2')",
+        "floor > '1'",
+        "security = 'a'",
+        "security != 'a', floor = '2'",
+    )
+    texts = []
+    for number in range(40):
+        rooms, people = dice.choice(properties), dice.choice(("", "status = 'guest'", "status = 'employee'"))
+        concepts = f"person A{f' ({people})' if people else ''}\nroom R{f' ({rooms})' if rooms else ''}"
+        line = dice.choice(("open window", "close window", "lock up", "lock down"))
+        texts.append(named(f"p{number:02}", line, concepts=concepts))
+    domain = building()
+    policies = {each.name: _in_own_file(each) for each in (domains.policy(text, domain) for text in texts)}
+
+    def told(chosen: Iterable[str]) -> set[tuple[Location | None, str]]:
+        some = {name: policies[name] for name in chosen}
+        return {(each.location, each.message) for each in opposed(some, domain.actions or Actions(), domain.ontology)}
+
+    two_by_two = set().union(*(told(pair) for pair in combinations(policies, 2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opposing, "_MOST_OPPOSED", len(policies) ** 2)
+        assert told(policies) == two_by_two
+    assert 0 < len(two_by_two) < len(policies) ** 2 // 4
 
 
 def test_opposed_actions_in_one_policy() -> None:

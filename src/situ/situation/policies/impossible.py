@@ -18,6 +18,9 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
+Path = tuple[str, tuple[str, ...]]
+"""A variable, and where an attribute is below it."""
+
 _DISTANCES = ("distance", "geo_distance")
 """Never below zero."""
 
@@ -45,6 +48,15 @@ def exclude_each_other(conditions: Iterable[Node]) -> bool:
     return len(asked) > 1 and is_impossible(And(tuple(asked)))
 
 
+def listed_values(condition: Node) -> dict[Path, tuple[Any, ...]]:
+    """For attributes of which a simplified condition lists values: one of these it is, if the condition is true."""
+    found: dict[Path, tuple[Any, ...]] = {}
+    for part in condition.args if isinstance(condition, And) else (condition,):
+        if (read := _attribute(part)) is not None and (values := _listed(part)) is not None:
+            found.setdefault((read.variable, read.path), values)
+    return found
+
+
 def renamed(node: Node, variable: str, name: str) -> Node:
     """The same condition, over a variable of another name."""
     if isinstance(node, Read):
@@ -54,7 +66,7 @@ def renamed(node: Node, variable: str, name: str) -> Node:
 
 def _have_nothing_common(parts: Iterable[Node]) -> bool:
     """Bounds and lists of one attribute that have no value in common."""
-    asked: dict[tuple[str, tuple[str, ...]], list[Node]] = {}
+    asked: dict[Path, list[Node]] = {}
     for part in parts:
         if (read := _attribute(part)) is not None:
             asked.setdefault((read.variable, read.path), []).append(part)
