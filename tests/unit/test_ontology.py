@@ -295,6 +295,7 @@ class TestWhatIsWrong:
             ("{between: [person.status, room.area], function: inside}", ["S127"]),
             ("{between: [person.position, room.area], function: distance}", ["S127"]),
             ("{between: [person.speed, room.area], function: '<'}", ["S127"]),
+            ("{between: [person.position, person.speed], function: '='}", ["S127"]),
             ("{between: [person.position, robot.position], function: within}", ["S129"]),
             ("{between: [person.position, room.area], function: inside, parameter: {name: d, unit: m}}", ["S129"]),
             ("{between: [person.position, robot.position], function: within, parameter: {name: left}}", ["S129"]),
@@ -313,6 +314,7 @@ class TestWhatIsWrong:
         functions = "functions: {three: '(a: int, b: int, c: int, d: int) -> boolean = TRUE'}"
         text = part(CONCEPTS, f"relationships: {{r: {body}}}")
         assert [each.split()[1] for each in faults(text, functions=functions)] == found
+        assert all(each.hint for each in load(text, functions=functions)[1])
 
     def test_two_relationships_of_one_name_must_not_meet(self) -> None:
         text = """
@@ -329,6 +331,7 @@ class TestWhatIsWrong:
         """
         found = load(text)[1]
         assert [each.code.code for each in found] == ["S128", "S127"]
+        assert all(each.hint for each in found)
         assert "ontology.yaml:7:3" in found[0].message
 
     def test_a_symmetric_one_meets_its_mirror_image(self) -> None:

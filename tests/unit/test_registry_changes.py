@@ -339,8 +339,9 @@ class TestSingle:
         ],
     )
     def test_the_document_must_declare_that_and_nothing_else(self, text: str) -> None:
-        with pytest.raises(SituError, match="D110"):
+        with pytest.raises(SituError, match="D110") as refused:
             self.add("event", "Low", text)
+        assert refused.value.problems[0].location is not None
 
     def test_a_document_that_is_none_says_why(self) -> None:
         with pytest.raises(SituError, match="P102"):

@@ -74,12 +74,14 @@ RELATIONSHIP_UNFIT = define(
     "S127",
     "function that does not fit its ends",
     "`{function}` cannot be used for `{name}` between `{left}` ({left_type}) and `{right}` ({right_type}).",
+    "{remedy}",
     name=str,
     function=str,
     left=str,
     left_type=str,
     right=str,
     right_type=str,
+    remedy=str,
 )
 RELATIONSHIP_AMBIGUOUS = define(
     "S128",

@@ -203,6 +203,7 @@ def _only(key: Key, document: Document) -> Written:
         found.pop(client_of(key), None)
     if found.keys() != {key}:
         shown = some_of([f"the {each.kind} `{each.name}`" for each in found]) or "nothing declared"
-        raise SituError(DECLARES_OTHER(kind=key.kind, name=key.name, found=shown))
+        place = None if document.file == str(key) else document.root.location
+        raise SituError(DECLARES_OTHER(place, kind=key.kind, name=key.name, found=shown))
     # A document that was made from options stands nowhere.
     return NOWHERE if document.file == str(key) else found[key]

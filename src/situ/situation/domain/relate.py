@@ -307,6 +307,9 @@ class Relating:
                     left_type=self._shown(left),
                     right=str(right),
                     right_type=self._shown(right),
+                    remedy=""
+                    if problem.hint
+                    else "Name a function that takes values of these types, or other attributes.",
                 )
             )
 
