@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from situ.situation.kernel.reporting import detections_of
 from situ.situation.kernel.state import State
+from situ.situation.meaning import keeping as keeping_module
 from situ.situation.meaning.detection import Detection, in_order
 from situ.situation.meaning.keeping import Keeping, KeepingKernel, Kept, KeptState, plan_keeping
 from situ.situation.meaning.reference import detect
 from situ.situation.policies.leaves import Leaf
 from situ.situation.policies.plan import plan_policy
 from situ.sources.model import Push
-from tests.situations import Case, batches, generate, leaf_rows, saw
+from tests.situations import ONTOLOGY, Case, batches, generate, leaf_rows, policy, saw
 
 
 def pushes(case: Case) -> dict[str, Push]:
@@ -84,6 +86,32 @@ def held_equal(cases: list[Case]) -> int:
 
 def test_equals_the_reference() -> None:
     assert held_equal(with_kept_values(range(2_000, 2_120))) >= 3
+
+
+def test_repeating_a_few_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping_module, "MOST", 3)
+    assert held_equal(with_kept_values(range(2_000, 2_120))) >= 3
+
+
+def test_a_long_silence_takes_no_more_memory_than_a_short_one() -> None:
+    of = policy("thing A, thing B", "A.x > 1", "B.near = 'x'", window=1)
+    plan, kept = plan_keeping(plan_policy(of, ONTOLOGY), {"x": push("x", "thing", "x", 2_000_000)})
+    kernel = KeepingKernel(plan, kept)
+    said = [saw("1", "x", 2.0, 0), saw("2", "near", "x", 1_000_000)]
+    rows = {each.leaf: leaf_rows(each.leaf, said, {}) for each in plan.leaves}
+    most = 0
+
+    class Watched(Keeping):
+        def step(self, *given: Any) -> Any:
+            nonlocal most
+            after, made = super().step(*given)
+            most = max(most, sum(map(len, made.values())))
+            return after, made
+
+    kernel._keeping = Watched(kept.leaves, {"x": push("x", "thing", "x", 2_000_000)}, 1)
+    _, found = kernel.step(kernel.start(), rows, 3_000_000, {})
+    assert [each.time for each in detections_of("p", found)] == [1_000_000, 1_000_000, 1_000_001]
+    assert most < 300_000
 
 
 @pytest.mark.soak

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from situ.errors import Problem, render
 from situ.expr.emit_python import compile_test
 from situ.situation.domain.domain import Domain
+from situ.situation.domain.ontology import End
 from situ.situation.language.syntax import Consumption, When
 from situ.situation.policies.leaves import leaves_of, relations_of
 from situ.situation.policies.policy import Kind, Policy, Reach, Relation
@@ -261,6 +263,18 @@ def test_every_value_that_does_not_fit_has_a_hint(constraint: str, column: int, 
 def test_among_values_that_are_listed_the_one_that_does_not_fit_is_shown() -> None:
     text = conditions("M is within 5 m of R", concepts="robot M (load in (1, 'x', 2.5))\nroom R")
     assert "found string, expected double" in message(text, "S158")
+
+
+def test_a_value_that_would_count_again_too_often_is_refused() -> None:
+    day = 24 * 3600 * 1_000_000
+    kept = {End(concept="person", attribute="position"): ("seen", 30 * day)}
+    domain = replace(domains.building(), kept=kept)
+    often = conditions("A is inside R", concepts="person A\nroom R", options="window 1 ms")
+    (problem,) = domains.checked(often, domain)[1]
+    assert problem.code.code == "S168"
+    assert problem.location is not None
+    assert "`seen` keeps values for 30 d, and each would count again after every 1 ms: 2,592,000,000" in problem.message
+    assert domains.checked(often.replace("1 ms", "5 s"), domain)[1] == ()
 
 
 def test_conditions_that_exclude_each_other_are_named() -> None:

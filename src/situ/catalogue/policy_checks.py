@@ -156,6 +156,17 @@ SAME_ALIAS = define(
     name=str,
     alias=str,
 )
+KEPT_TOO_LONG = define(
+    "S168",
+    "value that counts again too often",
+    "The push source `{push}` keeps values for {keep}, and each would count again after every {window}: {count} times.",
+    "Give the policy a longer window, or let the source keep values for less; at most {most} times are possible.",
+    push=str,
+    keep=str,
+    window=str,
+    count=str,
+    most=str,
+)
 ALIAS_UNUSED = define(
     "S210",
     "alias that is not used",

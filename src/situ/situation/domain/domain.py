@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
@@ -34,6 +34,8 @@ class Domain:
     window: int = 5_000_000
     actions: Actions | None = None
     """Those that policies can name; None: what they name is not looked up."""
+    kept: Mapping[End, tuple[str, int]] = field(default_factory=dict)
+    """Of attributes whose values push sources keep: the name of the one that keeps them longest, and for how long."""
     checked: dict[tuple[object, ...], Node] = field(default_factory=dict, compare=False, repr=False)
     """Conditions that were found to be right: many policies say much the same."""
 
@@ -47,6 +49,7 @@ class Domain:
         actions: Actions | None = None,
     ) -> Domain:
         """That of a project."""
+        pushes = tuple(pushes)
         return cls(
             ontology=ontology,
             fed=fed(pushes),
@@ -54,6 +57,7 @@ class Domain:
             limits=settings.expression_limits,
             window=settings.defaults.window // timedelta(microseconds=1),
             actions=actions,
+            kept=_kept(pushes),
         )
 
     def brings(self, concept: Concept, attribute: str) -> bool:
@@ -88,3 +92,14 @@ class Domain:
 
 def members(concept: Concept) -> tuple[str, ...]:
     return concept.members or (concept.name,)
+
+
+def _kept(pushes: Iterable[Push]) -> dict[End, tuple[str, int]]:
+    found: dict[End, tuple[str, int]] = {}
+    for each in sorted(pushes, key=lambda push: (push.keep or timedelta(0), push.name)):
+        if each.keep:
+            found[End(concept=each.concept, attribute=each.attribute)] = (
+                each.name,
+                each.keep // timedelta(microseconds=1),
+            )
+    return found

@@ -32,6 +32,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _NEVER = 1 << 61
 _TIME, _ID, _PUSH = BASE.names.index("time"), BASE.names.index("id"), BASE.names.index("push")
 _FORMAT = b"1"
+MOST = 1 << 17
+"""About so many repetitions are made at once: after a silence there may be more than memory holds."""
 
 
 def witness(push: Push) -> Leaf:
@@ -95,6 +97,18 @@ class Keeping:
         return Kept(
             {leaf: batch for leaf, batch in alive.items() if batch.num_rows}, None if due == _NEVER else due
         ), given
+
+    def ends(self, kept: Kept, rows: Mapping[Leaf, pa.RecordBatch], before: int, watermark: int) -> list[int]:
+        """Where to stop on the way to the watermark, so that not too much is repeated at once."""
+        count = sum(map(len, kept.rows.values())) + sum(map(len, rows.values()))
+        if not self or count * ((watermark - before) // self._window + 1) <= MOST:
+            return [watermark]
+        given = [batch for batch in (*kept.rows.values(), *rows.values()) if batch.num_rows]
+        times = [batch.column(_TIME).to_numpy() for batch in given]
+        start = max(before, min(int(each.min()) for each in times))
+        last = max(int(each.max()) for each in times) + max(self._repeats.values()) * self._window
+        span = max(MOST // count, 1) * self._window
+        return [*range(start + span, min(last + 1, watermark), span), watermark]
 
     def _new(self, batch: pa.RecordBatch | None, before: int) -> pa.RecordBatch | None:
         """What comes in time, through push sources that keep their values."""
@@ -202,7 +216,20 @@ class KeepingKernel(Kernel):
         self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
     ) -> tuple[State, Detected]:
         assert isinstance(state, KeptState)
-        kept, given, now = state.kept, rows, max(watermark, state.watermark)
+        *stops, last = self._keeping.ends(state.kept, rows, state.watermark, max(watermark, state.watermark))
+        if not stops:
+            return self._one_step(state, rows, last, instances)
+        found = []
+        for stop in (*stops, last):
+            state, detected = self._one_step(state, rows, stop, instances)
+            found.append(detected)
+            rows = {}
+        return state, Detected(pa.concat_batches([each.batch for each in found]), sum(each.late for each in found))
+
+    def _one_step(
+        self, state: KeptState, rows: Mapping[Leaf, pa.RecordBatch], now: int, instances: Instances
+    ) -> tuple[KeptState, Detected]:
+        kept, given = state.kept, rows
         if any(map(len, rows.values())) or (kept.due is not None and now > kept.due):
             kept, given = self._keeping.step(kept, rows, state.watermark, now)
         after, detected = super().step(state, given, now, instances)

@@ -17,6 +17,7 @@ from situ.catalogue import (
     CONSTRAINT_ALONE,
     CONSTRAINT_IN_SEQUENCE,
     CONSUMPTION_UNUSED,
+    KEPT_TOO_LONG,
     NEVER_HOLDS,
     NOTHING_TRIGGERS,
     UNKNOWN_CONCEPT,
@@ -24,8 +25,8 @@ from situ.catalogue import (
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.situation.actions.resolve_actions import Bound, resolve_action
 from situ.situation.domain.concepts import IDENTITY
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.ontology import Concept
+from situ.situation.domain.domain import Domain, members
+from situ.situation.domain.ontology import Concept, End
 from situ.situation.language import syntax
 from situ.situation.language.print import print_policy, print_property
 from situ.situation.language.syntax import Consumption, PolicyText, When
@@ -34,6 +35,10 @@ from situ.situation.policies.check_relations import Relations
 from situ.situation.policies.impossible import exclude_each_other, renamed
 from situ.situation.policies.normal_form import normal_form
 from situ.situation.policies.policy import IT, LEFT, Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
+from situ.situation.policies.wording import duration_text
+
+MOST_REPEATED = 1_000_000
+"""How often a value that a push source keeps may count again."""
 
 
 def check_policy(text: PolicyText, domain: Domain, problems: Problems, *, name: str = "") -> Policy | None:
@@ -154,6 +159,7 @@ class _Checking:
         self.problems.extend(_constraints_in_sequences(conditions))
         places = dict(_places(conditions))
         self.problems.extend(_unconnected(places))
+        self.problems.extend(self._kept_too_long(places))
         kinds = {relation.kind for relation in places}
         if self.text.consumption is not None and Kind.CORRELATION not in kinds:
             self.problems.add(CONSUMPTION_UNUSED(self.text.location, mode=self.text.consumption.value))
@@ -167,6 +173,25 @@ class _Checking:
         needed = [only.relation for (only, *more) in clauses if not more and isinstance(only, Is) and not only.negated]
         self.problems.extend(_never_together(needed, aliases, places))
         return clauses
+
+    def _kept_too_long(self, places: dict[Relation, Location | None]) -> Iterator[Problem]:
+        """A value that is kept counts again after each window: a short one is over very often in a long time."""
+        told: set[str] = set()
+        for relation, place in places.items():
+            for side in relation.sides:
+                concept = self.concepts[side.alias]
+                for member in members(concept) if concept is not None and side.event else ():
+                    push, keep = self.domain.kept.get(End(concept=member, attribute=side.event), ("", 0))
+                    if keep // self.window > MOST_REPEATED and push not in told:
+                        told.add(push)
+                        yield KEPT_TOO_LONG(
+                            place,
+                            push=push,
+                            keep=duration_text(keep),
+                            window=duration_text(self.window),
+                            count=f"{keep // self.window:,}",
+                            most=f"{MOST_REPEATED:,}",
+                        )
 
     def _nothing_triggers(self, clauses: tuple[Clause, ...], conditions: resolved.Condition) -> Problem:
         place = next(_places(conditions))[1]
