@@ -20,17 +20,18 @@ def cost_of(profile: Profile, target: Target, actions: Actions, before: Target =
 
 
 def terms_between(profile: Profile, target: Target, actions: Actions, before: Target) -> list[float]:
-    """The summands of that."""
-    found = _terms(profile, target, actions)
-    return [*found, *(-each for each in _terms(profile, before, actions))] if before else found
+    """The summands of that. What is the same in both would only add up to nothing."""
+    found = _terms(profile, target, actions, before)
+    return [*found, *(-each for each in _terms(profile, before, actions, target))] if before else found
 
 
-def _terms(profile: Profile, target: Target, actions: Actions) -> list[float]:
-    """The summands of what a target costs more than staying."""
+def _terms(profile: Profile, target: Target, actions: Actions, other: Target) -> list[float]:
+    """The summands of what a target costs more than staying, where it is not the same as another one."""
     found: list[float] = []
     for id, value in target.values.items():
-        found += terms_of_value(profile.capabilities[id], value, actions)
-    if target.mode:
+        if value != other.values.get(id):
+            found += terms_of_value(profile.capabilities[id], value, actions)
+    if target.mode and target.mode != other.mode:
         found += terms_of_mode(profile, target.mode, actions)
     return found
 
@@ -69,8 +70,9 @@ def slope(capability: Capability) -> tuple[float, float]:
         return 0.0, 1.0
     if isinstance(cost, Points) and len(cost.points) == 2:
         (left, before), (right, after) = cost.points
-        rise = (after - before if capability.about.maximise else before - after) / ((right - left) or math.nan)
-        if 0 <= rise < math.inf and left <= capability.lb and capability.ub <= right:
+        gained = after - before if capability.about.maximise else before - after
+        rise = gained / ((right - left) or math.nan)
+        if gained >= 0 and rise < math.inf and left <= capability.lb and capability.ub <= right:
             return rise, max(1.0, before, after)
     return math.nan, 1.0
 
