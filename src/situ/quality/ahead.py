@@ -27,7 +27,6 @@ class Ahead:
         asked: Matrix,
         *,
         now: Matrix,
-        levels: Matrix,
         best: Matrix,
         rising: Matrix,
         surcharges: Matrix,
@@ -36,7 +35,6 @@ class Ahead:
         self.asked = asked
         """What they ask, one in each column."""
         self._now = now
-        self._levels = levels
         self._rising = rising
         self._surcharges = surcharges
         self._out_of_reach = any_below(best, asked)
@@ -51,15 +49,17 @@ class Ahead:
     def costs(self, place: int) -> Matrix:
         """About what it costs more to have each row good enough: infinite where that cannot be, NaN where only trying
         tells."""
-        return np.array(self._costs[place])
+        costs: Matrix = self._costs[place]
+        return costs
 
     def improve(self, row: int) -> None:
         """The profile of a row is better than it was in some properties, and worse in none."""
-        lacking = np.maximum(self.asked - self._levels[:, row, None], 0.0)
+        now = self._now[:, row, None]
+        lacking = np.fmax(self.asked - now, 0.0)  # NaN is neither there nor asked for
         costs = self._rising[:, row].dot(lacking)
         costs[self._out_of_reach[:, row]] = np.inf
         self._costs[:, row] = costs
-        self._met |= np.logical_and.reduce(self.asked <= self._now[:, row, None])
+        self._met |= np.logical_and.reduce(self.asked <= now)
 
     def change(self, rows: Sequence[int]) -> None:
         """The profile of some rows is somewhere else."""
@@ -67,7 +67,7 @@ class Ahead:
         self._met = self._who_is_met()
 
     def _costs_of(self, rows: Sequence[int] | Numbers) -> Matrix:
-        lacking = np.maximum(self.asked[:, :, None] - self._levels.take(rows, axis=1)[:, None, :], 0.0)
+        lacking = np.fmax(self.asked[:, :, None] - self._now.take(rows, axis=1)[:, None, :], 0.0)
         costs: Matrix = np.einsum("pnr,pr->nr", lacking, self._rising.take(rows, axis=1))
         costs += self._surcharges.take(rows)
         costs[self._out_of_reach.take(rows, axis=1)] = np.inf

@@ -17,6 +17,7 @@ from situ.quality.listed import asked_by
 from situ.quality.problem import STAY, Target
 from situ.quality.profile import Profile
 from situ.quality.provided import Provided
+from situ.quality.rough import CLOSE, cheapest_of
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
@@ -46,7 +47,6 @@ class Field:
         self._columns = columns
         self._now = now.copy()
         """Where the profile of each row is by the plan."""
-        self._levels = np.where(now == NOWHERE, 0.0, now)
         self._best = best
         self._rising = np.where(rising == NOWHERE, 0.0, rising)
         self.is_even = not np.isnan(self._rising).any()
@@ -58,8 +58,8 @@ class Field:
         self._several = several
         self._ahead: Ahead | None = None
         """Of those that are decided next."""
-        self.dearest = dearest
-        """No cost that rises evenly is higher: how much rounding can matter."""
+        self.close = CLOSE * dearest
+        """Rough costs that differ by less may be in another order in truth."""
         self._rows: dict[str, list[int]] = {}
         for row, (id, _) in enumerate(keys):
             self._rows.setdefault(id, []).append(row)
@@ -148,7 +148,6 @@ class Field:
         if profile.modes:
             after = self.where(id, target)
             self._now[:, rows] = after[:, None]
-            self._levels[:, rows] = np.where(after == NOWHERE, 0.0, after)[:, None]
             self._surcharges[rows] = self._prices[rows] - profile.mode_named(target.mode or profile.mode).cost
             if self._ahead is not None:
                 self._ahead.change(rows)
@@ -159,13 +158,38 @@ class Field:
             place, capability = self._columns.place(name), profile.capabilities[name]
             value = capability.about.goodness(target.values.get(name, capability.cv))
             is_worse = is_worse or value < self._now[place, row]
-            self._now[place, row] = self._levels[place, row] = value
+            self._now[place, row] = value
         if self._ahead is None:
             return
         if is_worse:
             self._ahead.change(rows)
         else:
             self._ahead.improve(row)
+
+    def foremost(self, expectation: Expectation) -> int | None:
+        """The row that is cheapest for one that is decided next, if it is by far, at a cost that rises evenly, and its
+        profile has no modes."""
+        if self._ahead is None or not self.is_even or (place := self._ahead.places.get(expectation.id)) is None:
+            return None
+        near = cheapest_of(self._ahead.costs(place), self.close)
+        return near[0] if len(near) == 1 and not self.profiles[self.keys[near[0]][0]].modes else None
+
+    def raise_to(self, row: int, expectation: Expectation) -> None:
+        """The profile of a row, without modes, is to be as good as one asks that is decided next."""
+        assert self._ahead is not None
+        point = self._now[:, row]
+        np.maximum(point, self._ahead.asked[:, self._ahead.places[expectation.id]], out=point)
+        self._ahead.improve(row)
+
+    def target(self, id: str, before: Target) -> Target:
+        """To what a profile without modes is moved by the plan, that was to be somewhere else before."""
+        profile, values = self.profiles[id], dict(before.values)
+        point = self._now[:, self._rows[id][0]].tolist()
+        for name, capability in profile.capabilities.items():
+            about, goodness = capability.about, point[self._columns.place(name)]
+            if goodness != about.goodness(values.get(name, capability.cv)):
+                values[name] = about.value(goodness)
+        return Target(values=values)
 
     def begin_with(self, targets: Mapping[str, Target]) -> None:
         """Many profiles are to be somewhere else than they are."""
@@ -182,7 +206,6 @@ class Field:
                 places.append(self._columns.place(name))
                 points.append(profile.capabilities[name].about.goodness(value))
         self._now[places, rows] = points
-        self._levels[places, rows] = points
 
     def lost_without(self, id: str, target: Target) -> list[Expectation]:
         """Expectations that a profile meets, by itself alone, and would not if it were moved."""
@@ -284,7 +307,6 @@ class Field:
             expectations,
             self._asked_by(expectations),
             now=self._now,
-            levels=self._levels,
             best=self._best,
             rising=self._rising,
             surcharges=self._surcharges,

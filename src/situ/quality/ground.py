@@ -22,12 +22,8 @@ from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Target
 from situ.quality.profile import Profile
-from situ.quality.rows import Matrix
+from situ.quality.rough import cheapest_of
 
-_CLOSE = 1e-9
-"""Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
-_FEW = 32
-"""Costs that are compared in less time than it takes numpy to begin."""
 _UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
 
@@ -47,12 +43,14 @@ class Ground:
 
     def __init__(self, problem: Problem, targets: Mapping[str, Target] | None = None) -> None:
         self.problem = problem
-        self.targets: dict[str, Target] = dict(problem.start if targets is None else targets)
+        self._targets: dict[str, Target] = dict(problem.start if targets is None else targets)
+        self._raised: dict[str, Field] = {}
+        """Profiles that are moved, whose targets were not worked out since; each with its field."""
         self._fields: dict[frozenset[str], Field] = {}
         self._by_subscription: dict[str, Field] = {}
         self._containing: dict[str, list[Field]] = defaultdict(list)
         """Pool → the fields, of those made so far, that it is in."""
-        self._switched = {problem.pools.get(id, "") for id, each in self.targets.items() if each.mode}
+        self._switched = {problem.pools.get(id, "") for id, each in self._targets.items() if each.mode}
         """Pools in which a mode was another than now from the beginning."""
         self._states: dict[str, State] = {}
         """Those that were worked out."""
@@ -60,6 +58,14 @@ class Ground:
         """Expectations that lost somebody who met them when a mode became another."""
         self.fallen: list[Expectation] = []
         """The latest of them; whoever has taken note of them takes them out."""
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        """To what profiles are moved by the plan."""
+        for id, field in self._raised.items():
+            self._targets[id] = field.target(id, self._targets.get(id, STAY))
+        self._raised.clear()
+        return self._targets
 
     def field(self, expectation: Expectation) -> Field:
         subscription = expectation.subscription
@@ -117,15 +123,6 @@ class Ground:
             found = self._states[expectation.id] = self._state(expectation)
         return found
 
-    def places(self, expectations: Sequence[Expectation]) -> Mapping[State, Sequence[int]]:
-        """Of many expectations the places of those in each state, as things are."""
-        if self.problem.standing is not None:
-            return self.problem.standing.places(expectations)
-        found: dict[State, list[int]] = {state: [] for state in State}
-        for place, each in enumerate(expectations):
-            found[self.state(each)].append(place)
-        return found
-
     def _state(self, expectation: Expectation) -> State:
         if self.problem.state is not None:
             return self.problem.state(expectation.id)
@@ -135,13 +132,35 @@ class Ground:
         """Whether a mode was another than now from the beginning, in any of these pools."""
         return not self._switched.isdisjoint(pools)
 
-    def candidates(self, expectation: Expectation, *, priced: bool = True) -> Iterator[Candidate]:
-        """Profiles that do not meet an expectation and could, best first.
+    def foremost(self, expectation: Expectation) -> Candidate | None:
+        """The best candidate, where a look tells that it is, and that moving it harms nobody.
 
-        Those that are not ``priced`` have their extra cost only where it takes that to rank them, or else NaN.
+        So it is with most: costs rise evenly, one profile is the cheapest by far, and it has no modes.
         """
         field = self.field(expectation)
-        rough = field.rough_costs(expectation)
+        row = None if self.problem.actions.declared else field.foremost(expectation)
+        if row is None:
+            return None
+        id, mode = field.keys[row]
+        return self._candidate(expectation, id, field.profiles[id], mode)
+
+    def raise_foremost(self, expectation: Expectation) -> str | None:
+        """Have it moved by the plan, and tell which it is: to what in values is worked out when somebody asks."""
+        field = self.field(expectation)
+        row = None if self.problem.actions.declared else field.foremost(expectation)
+        if row is None:
+            return None
+        id, _ = field.keys[row]
+        if len(self._containing[self.problem.pools.get(id, "")]) > 1:
+            return None
+        field.raise_to(row, expectation)
+        self._raised[id] = field
+        return id
+
+    def candidates(self, expectation: Expectation) -> Iterator[Candidate]:
+        """Profiles that do not meet an expectation and could, best first."""
+        field = self.field(expectation)
+        rough = field.rough_costs(expectation).copy()
         if expectation.publishers > 1:
             meeting = set(field.meeting(expectation))
             rough[[row for row, (id, _) in enumerate(field.keys) if id in meeting]] = np.inf
@@ -151,17 +170,17 @@ class Ground:
             is_even = False
         known: dict[int, Candidate] = {}
 
-        def candidate(row: int, *, priced: bool = True) -> Candidate:
+        def candidate(row: int) -> Candidate:
             if row not in known:
                 id, mode = field.keys[row]
-                known[row] = self._candidate(expectation, id, field.profiles[id], mode, priced=priced)
+                known[row] = self._candidate(expectation, id, field.profiles[id], mode)
             return known[row]
 
         for row in () if is_even else np.flatnonzero(np.isnan(rough)).tolist():
             rough[row] = candidate(row).extra
-        while near := _cheapest(rough, _CLOSE * field.dearest):
+        while near := cheapest_of(rough, field.close):
             first = near[0] if len(near) == 1 else min(near, key=candidate)
-            yield candidate(first, priced=priced)
+            yield candidate(first)
             rough[first] = np.inf
 
     def harms(self, id: str, target: Target) -> bool:
@@ -209,9 +228,9 @@ class Ground:
         for field in self._containing[self.problem.pools.get(id, "")]:
             field.move(id, before, target)
         if target:
-            self.targets[id] = target
+            self._targets[id] = target
         else:
-            self.targets.pop(id, None)
+            self._targets.pop(id, None)
 
     def cost(self, change: Mapping[str, Target] = _UNCHANGED) -> float:
         """What the plan costs more than what it began with; or what it would cost if it changed."""
@@ -223,29 +242,26 @@ class Ground:
             for term in terms_between(self.problem.profiles[id], target, self.problem.actions, before)
         )
 
-    def price(self, candidate: Candidate) -> float:
-        """The extra cost of a candidate."""
-        if not math.isnan(candidate.extra):
-            return candidate.extra
-        profile, before = self.problem.profiles[candidate.profile], self.targets.get(candidate.profile, STAY)
-        return cost_of(profile, candidate.target, self.problem.actions, before)
-
-    def _candidate(self, expectation: Expectation, id: str, profile: Profile, mode: int, *, priced: bool) -> Candidate:
+    def _candidate(self, expectation: Expectation, id: str, profile: Profile, mode: int) -> Candidate:
         before = self.targets.get(id, STAY)
-        values = dict(before.values)
-        for name, need in expectation.needs.items():
-            capability, floor = profile.capabilities.get(name), need.floor
-            if capability and not need.about.at_least(values.get(name, capability.cv), floor):
-                values[name] = cheapest(capability, floor, self.problem.actions)
-        changed = sum(value != before.values.get(each) for each, value in values.items()) if priced else 0
+        values = self._improved(expectation, id, profile)
+        changed = sum(value != before.values.get(each) for each, value in values.items())
         name = ""
         if profile.modes:
             now, then = profile.mode_named(before.mode or profile.mode), profile.modes[mode]
             name = "" if then.name == profile.mode else then.name
             changed += sum(now.values[each] != then.values[each] for each in profile.moded)
         target = Target(values=values, mode=name)
-        extra = cost_of(profile, target, self.problem.actions, before) if priced else math.nan
-        return Candidate(extra, changed, id, mode, target)
+        return Candidate(cost_of(profile, target, self.problem.actions, before), changed, id, mode, target)
+
+    def _improved(self, expectation: Expectation, id: str, profile: Profile) -> dict[str, float]:
+        """To what free properties of a profile are moved so that they are good enough for an expectation as well."""
+        values = dict(self.targets.get(id, STAY).values)
+        for name, need in expectation.needs.items():
+            capability, floor = profile.capabilities.get(name), need.floor
+            if capability and not need.about.at_least(values.get(name, capability.cv), floor):
+                values[name] = cheapest(capability, floor, self.problem.actions)
+        return values
 
     def _asked_of(self, id: str) -> list[Field]:
         """Fields that together have all expectations to which a profile is relevant."""
@@ -308,16 +324,6 @@ class Ground:
             if id in self.problem.pools:
                 found[self.problem.pools[id]].append(id)
         return found
-
-
-def _cheapest(costs: Matrix, close: float) -> list[int]:
-    """The places of what costs least, or hardly more; none if nothing can be had."""
-    if len(costs) <= _FEW:
-        listed = costs.tolist()
-        least = min(listed, default=math.inf)
-        return [place for place, cost in enumerate(listed) if cost <= least + close] if least < math.inf else []
-    least = costs.item(costs.argmin())
-    return (costs <= least + close).nonzero()[0].tolist() if least < math.inf else []
 
 
 def _best(satisfied: Mapping[str, Expectation]) -> tuple[float, bool]:

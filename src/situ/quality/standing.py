@@ -81,10 +81,13 @@ class Standing:
         states = self._states.tolist()
         return {id: _STATES[states[number]] for id, number in self._numbers.items()}
 
-    def places(self, expectations: Sequence[Expectation]) -> Mapping[State, Sequence[int]]:
-        """Of many expectations the places of those in each state."""
-        states = self._states[self.numbers(expectations)]
-        return {state: np.flatnonzero(states == level).tolist() for level, state in enumerate(_STATES)}
+    def by_pools(self, numbers: Sequence[int], state: State) -> Mapping[Pools, Sequence[int]]:
+        """Of many expectations the places of those in a state, by the pools that are relevant to them."""
+        looking = self._looking
+        found: dict[Pools, list[int]] = defaultdict(list)
+        for place in np.flatnonzero(self._states.take(numbers) == state).tolist():
+            found[looking[numbers[place]]].append(place)
+        return found
 
     def witness(self, id: str) -> str | None:
         """A profile that makes the state so; none where it is unsatisfied or takes several."""

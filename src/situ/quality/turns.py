@@ -38,7 +38,6 @@ class Asking:
         self.every: Sequence[Expectation] = problem.expectations
         if problem.undecided is not None:
             self.every = [each for each in self.every if each.id in problem.undecided]
-        self._places = ground.places(self.every)
 
     @cached_property
     def wanting(self) -> _Places:
@@ -51,11 +50,20 @@ class Asking:
         return self._by_pools(State.SATISFIED)
 
     def _by_pools(self, state: State) -> _Places:
-        relevant, every = self.ground.problem.relevant, self.every
+        standing, relevant = self.ground.problem.standing, self.ground.problem.relevant
+        if standing is not None:
+            return standing.by_pools(self._numbers, state)
         found: dict[_Pools, list[int]] = defaultdict(list)
-        for place in self._places[state]:
-            found[relevant.get(every[place].subscription, _NO_POOLS)].append(place)
+        for place, each in enumerate(self.every):
+            if self.ground.state(each) is state:
+                found[relevant.get(each.subscription, _NO_POOLS)].append(place)
         return found
+
+    @cached_property
+    def _numbers(self) -> Sequence[int]:
+        """By which they are known to what is kept of all."""
+        standing = self.ground.problem.standing
+        return standing.numbers(self.every) if standing is not None else ()
 
 
 class Part:

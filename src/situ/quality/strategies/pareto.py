@@ -61,7 +61,10 @@ class _Making:
 
     def decide(self, expectation: Expectation) -> None:
         has_other = self.ground.has_other(expectation)
-        found = self._candidates(expectation, priced=has_other or self._is_budgeted)
+        if not has_other and not self._is_budgeted and (raised := self.ground.raise_foremost(expectation)):
+            self.moved_for[expectation.id] = (raised,)
+            return
+        found = self._candidates(expectation)
         if isinstance(found, Refusal):
             self.declined[expectation.id] = found
         elif found and has_other and (extra := math.fsum(each.extra for each in found)) > 0:
@@ -84,10 +87,10 @@ class _Making:
     def _is_budgeted(self) -> bool:
         return self.ground.problem.strategy.budget is not None
 
-    def _candidates(self, expectation: Expectation, *, priced: bool) -> list[Candidate] | Refusal:
+    def _candidates(self, expectation: Expectation) -> list[Candidate] | Refusal:
         """As many as are needed; why not, if there are some but not enough; none, if it is out of reach."""
         if expectation.publishers == 1:
-            found = self._first(expectation, priced=priced)
+            found = self._first(expectation)
             return [found] if isinstance(found, Candidate) else found or []
         return self._several(expectation)
 
@@ -109,17 +112,17 @@ class _Making:
             return taken
         return refusal or []
 
-    def _first(self, expectation: Expectation, *, priced: bool = True) -> Candidate | Refusal | None:
+    def _first(self, expectation: Expectation) -> Candidate | Refusal | None:
         """The best candidate that is permitted; why the best one is not, if none is."""
+        if not self._is_budgeted and (found := self.ground.foremost(expectation)):
+            return found
         refusal: Refusal | None = None
         counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
-        for each in self.ground.candidates(expectation, priced=priced):
+        for each in self.ground.candidates(expectation):
             if counted and self.ground.problem.profiles[each.profile].publisher in counted:
                 continue
             if why := self._forbids(each):
-                refusal = refusal or Refusal(
-                    why=why, profile=each.profile, target=each.target, extra=self.ground.price(each)
-                )
+                refusal = refusal or Refusal(why=why, profile=each.profile, target=each.target, extra=each.extra)
             else:
                 return each
         return refusal
