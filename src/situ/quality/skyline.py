@@ -3,6 +3,9 @@
 A point dominates another if it has every property of it, each at least as good; of equal points the one with the
 smallest key stands for all. Every other point remembers one *guard*, a member of the skyline that dominates it, and is
 its *ward*. Whoever keeps a living guard stays dominated, so when a member goes only its own wards are asked again.
+
+Few points are compared with whatever is asked in less time than it takes to keep their skyline: it is found anew when
+somebody wants to know it.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ Key = tuple[str, int]
 
 _BLOCK = 256
 """Points that are compared with each other at once."""
+_FEW = 32
+"""Points, up to which their skyline is not kept."""
 
 
 def dominates(above: Point, below: Point) -> bool:
@@ -31,7 +36,9 @@ class Skyline:
 
     def __init__(self, columns: Columns) -> None:
         self.points: Rows[Key] = Rows(columns)
-        self.members: Rows[Key] = Rows(columns)
+        self._is_known = True
+        """Whether the rest is up to date."""
+        self._members: Rows[Key] = Rows(columns)
         self._guards: dict[Key, Key] = {}
         self._wards: dict[Key, set[Key]] = {}
 
@@ -39,9 +46,21 @@ class Skyline:
         return key in self.points
 
     @property
+    def members(self) -> Rows[Key]:
+        """The points that no other dominates."""
+        self._find_out()
+        return self._members
+
+    @property
     def guards(self) -> Mapping[Key, Key]:
         """Of every point that is not a member."""
+        self._find_out()
         return self._guards
+
+    @property
+    def sufficient(self) -> Rows[Key]:
+        """Points that meet whatever any point does: the members, or all while those are not known."""
+        return self._members if self._is_known else self.points
 
     def put(self, key: Key, point: Point) -> bool:
         """Insert a point, or change it; whether anything was changed."""
@@ -50,29 +69,48 @@ class Skyline:
             if np.array_equal(self.points.vector(key), vector):
                 return False
             self.drop(key)
-        self.points.put(key, vector)
-        self._admit([key], self.points.vector(key)[:, None])
+        self.put_new([key], vector[:, None])
         return True
 
     def put_new(self, keys: Sequence[Key], matrix: Matrix) -> None:
         """Insert many points whose keys are new, one in each column."""
         first = len(self.points)
         self.points.put_new(keys, matrix)
-        self._admit(keys, self.points.values[:, first:])
+        if self._is_kept():
+            self._admit(keys, self.points.values[:, first:])
 
     def drop(self, key: Key) -> None:
         """Take a point out. If it was a member, its wards are inserted again, in the order of their keys."""
         self.points.drop(key)
+        if not self._is_kept():
+            return
         guard = self._guards.pop(key, None)
         if guard is not None:
             self._wards[guard].remove(key)
             return
-        self.members.drop(key)
+        self._members.drop(key)
         wards = sorted(self._wards.pop(key, ()))
         if wards:
             for ward in wards:
                 del self._guards[ward]
             self._admit(wards, self.points.values[:, [self.points.place(ward) for ward in wards]])
+
+    def _is_kept(self) -> bool:
+        """Whether a skyline that is known is to be changed with the points, as there are many."""
+        if len(self.points) <= _FEW:
+            self._is_known = False
+        elif not self._is_known:
+            self._find_out()
+            return False
+        return self._is_known
+
+    def _find_out(self) -> None:
+        if not self._is_known:
+            self._is_known = True
+            self._members = Rows(self.points.columns)
+            self._guards.clear()
+            self._wards.clear()
+            self._admit(self.points.keys, self.points.values)
 
     def _admit(self, keys: Sequence[Key], matrix: Matrix) -> None:
         """Give each of these points a guard, or make it a member.
@@ -104,15 +142,15 @@ class Skyline:
 
     def _unguarded(self, keys: Sequence[Key], matrix: Matrix) -> list[int]:
         """The places of those that no member dominates; the others become its wards."""
-        members = self.members.values
-        if not self.members.keys:
+        members = self._members.values
+        if not self._members.keys:
             return list(range(len(keys)))
         found: list[int] = []
         for place, first in enumerate(first_that_meet(matrix, members).tolist()):
             if first < 0:
                 found.append(place)
                 continue
-            member = self.members.keys[first]
+            member = self._members.keys[first]
             if keys[place] < member and np.array_equal(members[:, first], matrix[:, place]):
                 found.append(place)
             else:
@@ -121,15 +159,15 @@ class Skyline:
 
     def _join(self, keys: Sequence[Key], matrix: Matrix) -> None:
         """Take in members; those that they dominate leave, and they and their wards get a new guard."""
-        if self.members.keys:
-            former = list(self.members.keys)
-            for member, first in zip(former, first_that_meet(self.members.values, matrix).tolist(), strict=True):
+        if self._members.keys:
+            former = list(self._members.keys)
+            for member, first in zip(former, first_that_meet(self._members.values, matrix).tolist(), strict=True):
                 if first >= 0:
-                    self.members.drop(member)
+                    self._members.drop(member)
                     for ward in self._wards.pop(member, ()):
                         self._guard(ward, keys[first])
                     self._guard(member, keys[first])
-        self.members.put_new(keys, matrix)
+        self._members.put_new(keys, matrix)
 
     def _guard(self, ward: Key, guard: Key) -> None:
         self._guards[ward] = guard

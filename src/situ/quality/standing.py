@@ -25,7 +25,6 @@ from situ.quality.pools import Pool
 from situ.quality.profile import Profile
 from situ.quality.provided import Provided
 from situ.quality.rows import Matrix, Numbers, first_that_meet
-from situ.quality.skyline import Skyline
 
 Pools = frozenset[str]
 """The pools that are relevant to an expectation."""
@@ -347,9 +346,7 @@ class Standing:
         self._witnesses[numbers] = _NOBODY
         asking = self._looked_up(numbers) if len(numbers) < _FEW * len(self._pools) else self._sifted(numbers)
         for pool, chosen, floors in asking:
-            self._raise(_NOW, pool.now, chosen, floors)
-        for pool, chosen, floors in asking:
-            self._raise(_ABLE, pool.able, chosen, floors)
+            self._raise(pool, chosen, floors)
 
     def _looked_up(self, numbers: Numbers) -> list[tuple[Pool, Numbers, Matrix]]:
         """Pools with profiles, which of these expectations they are relevant to, and what those ask."""
@@ -371,17 +368,16 @@ class Standing:
                 found.append((pool, pool.floors.numbers[chosen], pool.floors.values[:, chosen]))
         return found
 
-    def _raise(self, state: int, skyline: Skyline, numbers: Numbers, floors: Matrix) -> None:
-        """Raise those to a state that a member of the skyline meets and that are not there yet."""
-        open_ = self._states[numbers] == _NONE
-        numbers = numbers[open_]
-        if not len(numbers):
-            return
-        found = first_that_meet(floors[:, open_], skyline.members.values)
-        met = found >= 0
-        witnesses = np.asarray([self._homes[id].number for id, _ in skyline.members.keys])
-        self._states[numbers[met]] = state
-        self._witnesses[numbers[met]] = witnesses[found[met]]
+    def _raise(self, pool: Pool, numbers: Numbers, floors: Matrix) -> None:
+        """Raise those to a state that somebody of a pool has them in and that are not there yet."""
+        now, able = pool.now.sufficient, pool.able.sufficient
+        first = first_that_meet(floors, np.concatenate([now.values, able.values], axis=1))
+        reached = np.where(first < 0, _NONE, np.where(first < len(now), _NOW, _ABLE)).astype(np.int8)
+        raised = reached > self._states[numbers]
+        witnesses = np.asarray([self._homes[id].number for id, _ in (*now.keys, *able.keys)], dtype=np.int64)
+        numbers = numbers[raised]
+        self._states[numbers] = reached[raised]
+        self._witnesses[numbers] = witnesses[first[raised]]
 
     def _recount(self, pool: str, before: dict[int, int]) -> None:
         """Count again for those that want several publishers and can get some of this pool."""
