@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from situ.quality.expectation import Expectation
-from situ.quality.rows import Flags, Matrix, Numbers, any_below
+from situ.quality.rows import Flags, Matrix, any_below
 
 
 class Ahead:
@@ -38,10 +38,11 @@ class Ahead:
         self._rising = rising
         self._surcharges = surcharges
         self._out_of_reach = any_below(best, asked)
-        self._met = self._who_is_met()
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._costs = self._costs_of(np.arange(len(surcharges)))
-            """Of expectations by rows."""
+        self._meeting = ~any_below(now, asked)
+        """Of expectations by rows, whether it is met there by the plan."""
+        self._met: Flags = np.logical_or.reduce(self._meeting, axis=1)
+        self._costs: Matrix = self._costs_now()
+        """Of expectations by rows."""
 
     def is_met(self, place: int) -> bool:
         return bool(self._met[place])
@@ -52,26 +53,41 @@ class Ahead:
         costs: Matrix = self._costs[place]
         return costs
 
+    def asked_by(self, expectations: Sequence[Expectation]) -> Matrix | None:
+        """What some of them ask; None, if others are among them."""
+        places = [place for each in expectations if (place := self.places.get(each.id)) is not None]
+        return self.asked.take(places, axis=1) if len(places) == len(expectations) else None
+
     def improve(self, row: int) -> None:
-        """The profile of a row is better than it was in some properties, and worse in none."""
+        """The profile of a row, which has no other, is better than it was in some properties, and worse in none."""
         now = self._now[:, row, None]
-        lacking = np.fmax(self.asked - now, 0.0)  # NaN is neither there nor asked for
-        costs = self._rising[:, row].dot(lacking)
+        costs = self._rising[:, row].dot(_lacking(self.asked, now))
         costs[self._out_of_reach[:, row]] = np.inf
         self._costs[:, row] = costs
-        self._met |= np.logical_and.reduce(self.asked <= now)
+        meeting = np.logical_and.reduce(self.asked <= now)
+        self._meeting[:, row] = meeting
+        self._met |= meeting
 
     def change(self, rows: Sequence[int]) -> None:
-        """The profile of some rows is somewhere else."""
-        self._costs[:, rows] = self._costs_of(rows)
-        self._met = self._who_is_met()
-
-    def _costs_of(self, rows: Sequence[int] | Numbers) -> Matrix:
-        lacking = np.fmax(self.asked[:, :, None] - self._now.take(rows, axis=1)[:, None, :], 0.0)
-        costs: Matrix = np.einsum("pnr,pr->nr", lacking, self._rising.take(rows, axis=1))
-        costs += self._surcharges.take(rows)
+        """The profile of these rows is somewhere else."""
+        now = self._now[:, rows[0], None]
+        costs = self._rising[:, rows[0]].dot(_lacking(self.asked, now))[:, None] + self._surcharges.take(rows)
         costs[self._out_of_reach.take(rows, axis=1)] = np.inf
+        self._costs[:, rows] = costs
+        self._meeting[:, rows] = np.logical_and.reduce(self.asked <= now)[:, None]
+        self._met = np.logical_or.reduce(self._meeting, axis=1)
+
+    def _costs_now(self) -> Matrix:
+        with np.errstate(over="ignore", invalid="ignore"):
+            lacking = _lacking(self.asked[:, :, None], self._now[:, None, :])
+            lacking *= self._rising[:, None, :]
+            costs: Matrix = np.add.reduce(lacking)
+            costs += self._surcharges
+        costs[self._out_of_reach] = np.inf
         return costs
 
-    def _who_is_met(self) -> Flags:
-        return np.asarray(~any_below(self._now, self.asked).all(axis=1))
+
+def _lacking(asked: Matrix, now: Matrix) -> Matrix:
+    """How much better things have to be. What is neither there nor asked for is NaN in between, and lacks nothing."""
+    lacking = asked - now
+    return np.fmax(lacking, 0.0, out=lacking)

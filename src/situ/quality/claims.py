@@ -34,6 +34,9 @@ class Claims(Mapping[str, tuple[Claim, ...]]):
         expectation, profiles = self._serving[id]
         return tuple(self._claim(expectation, self._problem.profiles[each]) for each in profiles)
 
+    def __contains__(self, id: object) -> bool:
+        return id in self._serving
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._serving)
 
