@@ -37,20 +37,27 @@ class World:
 
 
 def make_world(
-    expectations: int = EXPECTATIONS, profiles: int = PROFILES, types: int = TYPES, *, zipf: bool = False, seed: int = 7
+    expectations: int = EXPECTATIONS,
+    profiles: int = PROFILES,
+    types: int = TYPES,
+    *,
+    zipf: bool = False,
+    moded: float = 0.1,
+    seed: int = 7,
 ) -> World:
+    """``moded`` is the share of profiles that have modes."""
     dice = random.Random(seed)
     chosen = _types(dice, types, zipf=zipf)
-    offered = [make_profile(dice, f"p{number}", next(chosen)) for number in range(profiles)]
+    offered = [make_profile(dice, f"p{number}", next(chosen), moded=moded) for number in range(profiles)]
     return World(
         profiles=[(each, each.type) for each in offered],
         expectations=list(itertools.islice(_asked(dice, chosen), expectations)),
     )
 
 
-def make_profile(dice: random.Random, publisher: str, type: str) -> Profile:
-    """Ranges with costs that rise towards better; of every tenth, rate and confidence depend on each other."""
-    return _made(dice, publisher, type, modes=dice.random() < 0.1)
+def make_profile(dice: random.Random, publisher: str, type: str, *, moded: float = 0.1) -> Profile:
+    """Ranges with costs that rise towards better; of some, rate and confidence depend on each other."""
+    return _made(dice, publisher, type, modes=dice.random() < moded)
 
 
 def _made(dice: random.Random, publisher: str, type: str, *, modes: bool) -> Profile:

@@ -11,7 +11,10 @@ from fractions import Fraction
 
 import pytest
 
+from benchmarks.quality_world import World, make_world
 from situ.quality import exact, greedy, turns
+from situ.quality.declared import Strategy
+from situ.quality.field import Field
 from situ.quality.matching import State, match
 from situ.quality.parts import parts_of
 from situ.quality.problem import STAY, Plan, Problem, point_at
@@ -87,6 +90,39 @@ def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: 
     for seed, (each, expected) in enumerate(zip((*problems, *kept), far, strict=True)):
         assert NAMED["pareto"](each) == expected, seed
     assert sum(bool(each.targets) for each in far) > NORMAL / 4
+
+
+@many(100)
+def test_what_a_look_decides_is_what_going_through_candidates_decides(
+    cases: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what rises evenly, with many turns in each pool; by what begins with another plan; and by whole numbers."""
+    moved = refused = 0
+    for seed in range(cases):
+        even = problem_of(make_world(150, 15, 3, moded=seed % 5 / 5, seed=seed), protect=seed % 4 > 0)
+        start = dict(list(NAMED["pareto"](even).targets.items())[::2])
+        later = frozenset(each.id for each in even.expectations[seed % 3 :: 3])
+        whole = make_problem(320_000 + seed, Kind(expectations=12, budget=False, actions=False, falling=False))
+        for problem in (even, replace(even, start=start, undecided=later), whole):
+            kept = replace(problem, standing=standing_of(problem))
+            plans = [NAMED["pareto"](each) for each in (problem, kept)]
+            with monkeypatch.context() as patch:
+                patch.setattr(Field, "foremost", lambda *_: None)
+                assert plans == [NAMED["pareto"](each) for each in (problem, kept)], seed
+            moved += len(plans[0].targets)
+            refused += sum(each.why == "alternative" for each in plans[0].declined.values())
+    assert moved > 5 * cases
+    assert refused > cases
+
+
+def problem_of(world: World, *, protect: bool) -> Problem:
+    return Problem(
+        expectations=tuple(each for each, _ in world.expectations),
+        profiles={each.id: each for each, _ in world.profiles},
+        pools=world.pools,
+        relevant=world.relevant,
+        strategy=Strategy(protect=protect),
+    )
 
 
 def standing_of(problem: Problem) -> Standing:

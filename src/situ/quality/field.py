@@ -8,6 +8,7 @@ there; a profile that is relevant to several fields has rows in each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,24 @@ from situ.quality.listed import asked_by
 from situ.quality.problem import STAY, Target
 from situ.quality.profile import Profile
 from situ.quality.provided import Provided
-from situ.quality.rough import CLOSE, cheapest_of
+from situ.quality.rough import CLOSE, by_far_cheapest_of
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
+
+
+class Foremost(NamedTuple):
+    """A profile that is the best candidate for an expectation by far, in the mode in which it is by the plan."""
+
+    profile: str
+    field: Field
+    before: Matrix
+    after: Matrix
+    """Its point by the plan, and the one where it would be good enough."""
+    mode: str
+    """By the plan, if it is another than now."""
+    is_dear: bool
+    """Whether it costs anything to get there."""
 
 
 class Field:
@@ -66,10 +81,14 @@ class Field:
         self._prices: Matrix = np.zeros(len(keys))
         self._surcharges: Matrix = np.zeros(len(keys))
         """What the modes of rows cost, and how much more than those in which their profiles are by the plan."""
-        for row, (id, place) in enumerate(keys):
-            if (profile := profiles[id]).modes:
-                self._prices[row] = profile.modes[place].cost
-                self._surcharges[row] = self._prices[row] - profile.mode_named(profile.mode).cost
+        self._modes: dict[str, str] = {}
+        """Of profiles that are in another than now by the plan."""
+        self._other_modes: set[int] = set()
+        """Rows of modes in which their profiles are not by the plan."""
+        for id, rows in self._rows.items():
+            if modes := profiles[id].modes:
+                self._prices[rows] = [modes[keys[row][1]].cost for row in rows]
+                self._note_mode(id, "")
 
     @classmethod
     def of_pool(cls, standing: Standing, name: str) -> Field:
@@ -148,7 +167,7 @@ class Field:
         if profile.modes:
             after = self.where(id, target)
             self._now[:, rows] = after[:, None]
-            self._surcharges[rows] = self._prices[rows] - profile.mode_named(target.mode or profile.mode).cost
+            self._note_mode(id, target.mode)
             if self._ahead is not None:
                 self._ahead.change(rows)
             return
@@ -166,30 +185,43 @@ class Field:
         else:
             self._ahead.improve(row)
 
-    def foremost(self, expectation: Expectation) -> int | None:
-        """The row that is cheapest for one that is decided next, if it is by far, at a cost that rises evenly, and its
-        profile has no modes."""
-        if self._ahead is None or not self.is_even or (place := self._ahead.places.get(expectation.id)) is None:
+    def foremost(self, expectation: Expectation) -> Foremost | None:
+        """Who is cheapest for one that is decided next, if it is so by far, at costs that rise evenly, in its mode."""
+        ahead = self._ahead
+        if ahead is None or not self.is_even or (place := ahead.places.get(expectation.id)) is None:
             return None
-        near = cheapest_of(self._ahead.costs(place), self.close)
-        return near[0] if len(near) == 1 and not self.profiles[self.keys[near[0]][0]].modes else None
+        costs = ahead.costs(place)
+        row = by_far_cheapest_of(costs, self.close)
+        if row is None or row in self._other_modes:
+            return None
+        id, _ = self.keys[row]
+        before = self._now[:, row].copy()
+        after = np.maximum(before, ahead.asked[:, place])
+        return Foremost(id, self, before, after, self._modes.get(id, ""), is_dear=costs.item(row) > self.close)
 
-    def raise_to(self, row: int, expectation: Expectation) -> None:
-        """The profile of a row, without modes, is to be as good as one asks that is decided next."""
+    def raise_to(self, foremost: Foremost) -> None:
+        """It is to be where it is good enough."""
         assert self._ahead is not None
-        point = self._now[:, row]
-        np.maximum(point, self._ahead.asked[:, self._ahead.places[expectation.id]], out=point)
-        self._ahead.improve(row)
+        rows = self._rows[foremost.profile]
+        if len(rows) == 1:
+            self._now[:, rows[0]] = foremost.after
+            self._ahead.improve(rows[0])
+        else:
+            self._now[:, rows] = foremost.after[:, None]
+            self._ahead.change(rows)
 
-    def target(self, id: str, before: Target) -> Target:
-        """To what a profile without modes is moved by the plan, that was to be somewhere else before."""
-        profile, values = self.profiles[id], dict(before.values)
-        point = self._now[:, self._rows[id][0]].tolist()
-        for name, capability in profile.capabilities.items():
-            about, goodness = capability.about, point[self._columns.place(name)]
-            if goodness != about.goodness(values.get(name, capability.cv)):
-                values[name] = about.value(goodness)
-        return Target(values=values)
+    def target(self, id: str, start: Target) -> Target:
+        """To what a profile is moved by a plan that began with another target."""
+        return self.target_at(id, self._now[:, self._rows[id][0]], self._modes.get(id, ""), start)
+
+    def target_at(self, id: str, point: Matrix, mode: str, start: Target) -> Target:
+        """The same, if it were at some point in some mode."""
+        values, goodness = dict(start.values), point.tolist()
+        for name, capability in self.profiles[id].capabilities.items():
+            about, there = capability.about, goodness[self._columns.place(name)]
+            if there != about.goodness(values.get(name, capability.cv)):
+                values[name] = about.value(there)
+        return Target(values=values, mode=mode)
 
     def begin_with(self, targets: Mapping[str, Target]) -> None:
         """Many profiles are to be somewhere else than they are."""
@@ -206,6 +238,15 @@ class Field:
                 places.append(self._columns.place(name))
                 points.append(profile.capabilities[name].about.goodness(value))
         self._now[places, rows] = points
+
+    def _note_mode(self, id: str, mode: str) -> None:
+        profile, rows = self.profiles[id], self._rows[id]
+        self._modes[id] = mode
+        mode = mode or profile.mode
+        there = profile.mode_named(mode)
+        self._surcharges[rows] = self._prices[rows] - there.cost
+        self._other_modes.update(rows)
+        self._other_modes.difference_update(row for row in rows if profile.modes[self.keys[row][1]] is there)
 
     def lost_without(self, id: str, target: Target) -> list[Expectation]:
         """Expectations that a profile meets, by itself alone, and would not if it were moved."""
@@ -283,6 +324,8 @@ class Field:
 
     def _asked_by(self, expectations: Sequence[Expectation]) -> Matrix:
         """The floors of some expectations; such that nobody meets, if one asks for something that no profile has."""
+        if self._ahead is not None and (found := self._ahead.asked_by(expectations)) is not None:
+            return found
         places = [each for each in self._places(expectations) if each is not None]
         if len(places) == len(expectations):
             return self._floors.take(places, axis=1)  # along memory, unlike what an index of a list gives

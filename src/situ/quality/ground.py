@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from situ.quality.expectation import Expectation
-from situ.quality.field import Field
+from situ.quality.field import Field, Foremost
 from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
-from situ.quality.problem import STAY, Problem, Target
+from situ.quality.problem import STAY, Problem, Refusal, Target, Why
 from situ.quality.profile import Profile
 from situ.quality.rough import cheapest_of
 
@@ -56,6 +56,8 @@ class Ground:
         """Those that were worked out."""
         self._fallen: set[str] = set()
         """Expectations that lost somebody who met them when a mode became another."""
+        self._would_lose: tuple[str, Target, list[tuple[Field, list[Expectation]]]] | None = None
+        """Whom the target that was asked about last takes something away from, if nothing was moved since."""
         self.fallen: list[Expectation] = []
         """The latest of them; whoever has taken note of them takes them out."""
 
@@ -63,7 +65,7 @@ class Ground:
     def targets(self) -> Mapping[str, Target]:
         """To what profiles are moved by the plan."""
         for id, field in self._raised.items():
-            self._targets[id] = field.target(id, self._targets.get(id, STAY))
+            self._targets[id] = field.target(id, self.problem.start.get(id, STAY))
         self._raised.clear()
         return self._targets
 
@@ -132,30 +134,31 @@ class Ground:
         """Whether a mode was another than now from the beginning, in any of these pools."""
         return not self._switched.isdisjoint(pools)
 
-    def foremost(self, expectation: Expectation) -> Candidate | None:
+    def foremost(self, expectation: Expectation) -> Foremost | None:
         """The best candidate, where a look tells that it is, and that moving it harms nobody.
 
         So it is with most: costs rise evenly, one profile is the cheapest by far, and it has no modes.
         """
         field = self.field(expectation)
-        row = None if self.problem.actions.declared else field.foremost(expectation)
-        if row is None:
+        found = None if self.problem.actions.declared else field.foremost(expectation)
+        if found is None or len(self._containing[self.problem.pools.get(found.profile, "")]) > 1:
             return None
-        id, mode = field.keys[row]
-        return self._candidate(expectation, id, field.profiles[id], mode)
+        return found
 
-    def raise_foremost(self, expectation: Expectation) -> str | None:
-        """Have it moved by the plan, and tell which it is: to what in values is worked out when somebody asks."""
-        field = self.field(expectation)
-        row = None if self.problem.actions.declared else field.foremost(expectation)
-        if row is None:
-            return None
-        id, _ = field.keys[row]
-        if len(self._containing[self.problem.pools.get(id, "")]) > 1:
-            return None
-        field.raise_to(row, expectation)
-        self._raised[id] = field
-        return id
+    def raise_to(self, foremost: Foremost) -> None:
+        """Have it moved by the plan: to what in values is worked out when somebody asks."""
+        foremost.field.raise_to(foremost)
+        self._would_lose = None
+        self._raised[foremost.profile] = foremost.field
+
+    def refused(self, foremost: Foremost, why: Why) -> Refusal:
+        """Why it is not moved, and what that would have cost."""
+        id, field, mode = foremost.profile, foremost.field, foremost.mode
+        start = self.problem.start.get(id, STAY)
+        before = field.target_at(id, foremost.before, mode, start)
+        target = field.target_at(id, foremost.after, mode, start)
+        extra = cost_of(field.profiles[id], target, self.problem.actions, before)
+        return Refusal(why=why, profile=id, target=target, extra=extra)
 
     def candidates(self, expectation: Expectation) -> Iterator[Candidate]:
         """Profiles that do not meet an expectation and could, best first."""
@@ -202,8 +205,7 @@ class Ground:
         """Expectations that would be lost, and if there are any, those that would be won, if a profile moved."""
         gone: dict[str, Expectation] = {}
         new: dict[str, Expectation] = {}
-        for field in self._asked_of(id):
-            lost = field.lost_without(id, target)
+        for field, lost in self._lost_without(id, target):
             gone |= {
                 each.id: each for each in lost if self._is_alone(field, each) or self.field(each).depends_on(id, each)
             }
@@ -214,6 +216,13 @@ class Ground:
             }
         return gone, new
 
+    def _lost_without(self, id: str, target: Target) -> list[tuple[Field, list[Expectation]]]:
+        """Expectations that a profile meets, alone in their field, and would not if it were moved. It is asked whom
+        that harms, and if nobody, moved next."""
+        if self._would_lose is None or self._would_lose[:2] != (id, target):
+            self._would_lose = id, target, [(each, each.lost_without(id, target)) for each in self._asked_of(id)]
+        return self._would_lose[2]
+
     def _is_alone(self, field: Field, expectation: Expectation) -> bool:
         """Whether a field is all there is to an expectation, so that who meets it there by itself is all who do."""
         return expectation.publishers == 1 and self.field(expectation) is field
@@ -221,9 +230,10 @@ class Ground:
     def move(self, id: str, target: Target) -> None:
         """Have a profile moved by the plan."""
         if target.mode != self.targets.get(id, STAY).mode:
-            for field in self._asked_of(id):
-                self.fallen += (lost := field.lost_without(id, target))
+            for _, lost in self._lost_without(id, target):
+                self.fallen += lost
                 self._fallen.update(each.id for each in lost)
+        self._would_lose = None
         before = self.targets.get(id, STAY)
         for field in self._containing[self.problem.pools.get(id, "")]:
             field.move(id, before, target)

@@ -23,3 +23,9 @@ def cheapest_of(costs: Matrix, close: float) -> list[int]:
         return [place for place, cost in enumerate(listed) if cost <= least + close] if least < math.inf else []
     least = costs.item(costs.argmin())
     return (costs <= least + close).nonzero()[0].tolist() if least < math.inf else []
+
+
+def by_far_cheapest_of(costs: Matrix, close: float) -> int | None:
+    """The place of what costs least, if nothing else is near."""
+    near = cheapest_of(costs, close)
+    return near[0] if len(near) == 1 else None

@@ -89,6 +89,7 @@ class Part:
         self._fallen: list[int] = []
         """Places of those that are satisfied as things are, and have lost somebody by the plan; a heap."""
         self._has_fallen = False
+        self._looking: list[tuple[Field, list[Expectation]]] = []
 
     @cached_property
     def wanting(self) -> Sequence[tuple[Field, Sequence[Expectation]]]:
@@ -115,16 +116,20 @@ class Part:
             waiting.sort(key=itemgetter(0))
         for start in range(0, len(waiting), _AHEAD):
             coming = waiting[start : start + _AHEAD]
-            looking = _by_field(coming)
-            for field, some in looking:
+            self.look_away()
+            self._looking = _by_field(coming)
+            for field, some in self._looking:
                 field.look_ahead(some)
             for turn in coming:
                 if self._fallen:
                     yield from self._fallen_before(turn[0])
                 yield turn
-            for field, _ in looking:
-                field.look_ahead(())
         yield from self._fallen_before(len(every))
+
+    def look_away(self) -> None:
+        """Nobody comes next. Until then it is known of the last ones what they ask."""
+        for field, _ in self._looking:
+            field.look_ahead(())
 
     def _note_fallen(self) -> None:
         self._has_fallen = True

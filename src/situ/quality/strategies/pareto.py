@@ -14,6 +14,7 @@ import numpy as np
 
 from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.expectation import Expectation
+from situ.quality.field import Foremost
 from situ.quality.ground import Candidate, Ground
 from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
 from situ.quality.turns import Part, parts_of
@@ -39,6 +40,8 @@ def decide(problem: Problem) -> Plan:
 class _Making:
     ground: Ground
     declined: dict[str, Refusal] = field(default_factory=dict)
+    refused: dict[str, Foremost] = field(default_factory=dict)
+    """Those of one part who would have to pay for it, while another alternative of their subscription is satisfied."""
     moved_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
     served: dict[str, tuple[Expectation, tuple[str, ...]]] = field(default_factory=dict)
     """Those that depend on what the plan moves, with the profiles that it moves for them."""
@@ -48,6 +51,11 @@ class _Making:
             self.decide(each)
         relying = self.ground.by_field(each for each in part.lost if not self.ground.is_met_unmoved(each))
         self.served.update(serving(self.ground, (*part.wanting, *relying), self.moved_for))
+        part.look_away()
+        for id, foremost in self.refused.items():
+            if id not in self.served:
+                self.declined[id] = self.ground.refused(foremost, "alternative")
+        self.refused.clear()
         if not self.ground.problem.strategy.protect:
             self._decline_lost(part)
 
@@ -61,9 +69,16 @@ class _Making:
 
     def decide(self, expectation: Expectation) -> None:
         has_other = self.ground.has_other(expectation)
-        if not has_other and not self._is_budgeted and (raised := self.ground.raise_foremost(expectation)):
-            self.moved_for[expectation.id] = (raised,)
-            return
+        foremost = self.ground.foremost(expectation) if self.ground.problem.strategy.budget is None else None
+        if foremost is None or (has_other and not foremost.is_dear):
+            self._decide_closely(expectation, has_other=has_other)
+        elif has_other:
+            self.refused[expectation.id] = foremost
+        else:
+            self.ground.raise_to(foremost)
+            self.moved_for[expectation.id] = (foremost.profile,)
+
+    def _decide_closely(self, expectation: Expectation, *, has_other: bool) -> None:
         found = self._candidates(expectation)
         if isinstance(found, Refusal):
             self.declined[expectation.id] = found
@@ -82,10 +97,6 @@ class _Making:
         protect, targets = self.ground.problem.strategy.protect, self.ground.targets
         several = any(len(each) > 1 for each in self.moved_for.values())
         return [id for id, each in targets.items() if each.mode or several or not protect]
-
-    @property
-    def _is_budgeted(self) -> bool:
-        return self.ground.problem.strategy.budget is not None
 
     def _candidates(self, expectation: Expectation) -> list[Candidate] | Refusal:
         """As many as are needed; why not, if there are some but not enough; none, if it is out of reach."""
@@ -114,8 +125,6 @@ class _Making:
 
     def _first(self, expectation: Expectation) -> Candidate | Refusal | None:
         """The best candidate that is permitted; why the best one is not, if none is."""
-        if not self._is_budgeted and (found := self.ground.foremost(expectation)):
-            return found
         refusal: Refusal | None = None
         counted = self.ground.publishers(expectation) if expectation.publishers > 1 else ()
         for each in self.ground.candidates(expectation):
