@@ -46,7 +46,7 @@ class Asking:
 
     @cached_property
     def satisfied(self) -> _Places:
-        """Those that are satisfied as things are: most of the time nobody asks for them."""
+        """Those that are satisfied as things are."""
         return self._by_pools(State.SATISFIED)
 
     def _by_pools(self, state: State) -> _Places:
@@ -155,7 +155,7 @@ class Part:
 def parts_of(ground: Ground) -> Iterator[Part]:
     """All that have a turn."""
     asking = Asking(ground)
-    sets = list(dict.fromkeys([*asking.wanting, *ground.problem.relevant.values()]))
+    sets = list(dict.fromkeys([*asking.wanting, *asking.satisfied]))
     for part in _joined(sets) if ground.problem.strategy.budget is None else [sets]:
         if not asking.wanting.keys().isdisjoint(part) or any(map(ground.is_switched, part)):
             yield Part(asking, part)
