@@ -8,12 +8,12 @@ there; a profile that is relevant to several fields has rows in each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from situ.quality.ahead import Ahead
 from situ.quality.expectation import Expectation
+from situ.quality.foremost import Foremost, target_at
 from situ.quality.listed import asked_by
 from situ.quality.problem import STAY, Target
 from situ.quality.profile import Profile
@@ -22,20 +22,6 @@ from situ.quality.rough import CLOSE, by_far_cheapest_of
 from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
 from situ.quality.skyline import Key
 from situ.quality.standing import Standing
-
-
-class Foremost(NamedTuple):
-    """A profile that is the best candidate for an expectation by far, in the mode in which it is by the plan."""
-
-    profile: str
-    field: Field
-    before: Matrix
-    after: Matrix
-    """Its point by the plan, and the one where it would be good enough."""
-    mode: str
-    """By the plan, if it is another than now."""
-    is_dear: bool
-    """Whether it costs anything to get there."""
 
 
 class Field:
@@ -212,16 +198,14 @@ class Field:
 
     def target(self, id: str, start: Target) -> Target:
         """To what a profile is moved by a plan that began with another target."""
-        return self.target_at(id, self._now[:, self._rows[id][0]], self._modes.get(id, ""), start)
+        point, mode = self._now[:, self._rows[id][0]], self._modes.get(id, "")
+        return target_at(self.profiles[id], point, self._columns, mode=mode, start=start)
 
-    def target_at(self, id: str, point: Matrix, mode: str, start: Target) -> Target:
-        """The same, if it were at some point in some mode."""
-        values, goodness = dict(start.values), point.tolist()
-        for name, capability in self.profiles[id].capabilities.items():
-            about, there = capability.about, goodness[self._columns.place(name)]
-            if there != about.goodness(values.get(name, capability.cv)):
-                values[name] = about.value(there)
-        return Target(values=values, mode=mode)
+    def between(self, foremost: Foremost, start: Target) -> tuple[Target, Target]:
+        """From what to what a profile would have been moved."""
+        profile, mode = self.profiles[foremost.profile], foremost.mode
+        before = target_at(profile, foremost.before, self._columns, mode=mode, start=start)
+        return before, target_at(profile, foremost.after, self._columns, mode=mode, start=start)
 
     def begin_with(self, targets: Mapping[str, Target]) -> None:
         """Many profiles are to be somewhere else than they are."""

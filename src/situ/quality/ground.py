@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from situ.quality.expectation import Expectation
-from situ.quality.field import Field, Foremost
+from situ.quality.field import Field
+from situ.quality.foremost import Foremost
 from situ.quality.matching import State, match
 from situ.quality.operating import cheapest, cost_of, terms_between
 from situ.quality.problem import STAY, Problem, Refusal, Target, Why
@@ -153,11 +154,9 @@ class Ground:
 
     def refused(self, foremost: Foremost, why: Why) -> Refusal:
         """Why it is not moved, and what that would have cost."""
-        id, field, mode = foremost.profile, foremost.field, foremost.mode
-        start = self.problem.start.get(id, STAY)
-        before = field.target_at(id, foremost.before, mode, start)
-        target = field.target_at(id, foremost.after, mode, start)
-        extra = cost_of(field.profiles[id], target, self.problem.actions, before)
+        id = foremost.profile
+        before, target = foremost.field.between(foremost, self.problem.start.get(id, STAY))
+        extra = cost_of(self.problem.profiles[id], target, self.problem.actions, before)
         return Refusal(why=why, profile=id, target=target, extra=extra)
 
     def candidates(self, expectation: Expectation) -> Iterator[Candidate]:

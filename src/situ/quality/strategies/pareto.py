@@ -14,7 +14,7 @@ import numpy as np
 
 from situ.quality.claims import Claims, for_nobody, serving
 from situ.quality.expectation import Expectation
-from situ.quality.field import Foremost
+from situ.quality.foremost import Foremost
 from situ.quality.ground import Candidate, Ground
 from situ.quality.problem import STAY, Plan, Problem, Refusal, Why
 from situ.quality.turns import Part, parts_of
