@@ -6,7 +6,7 @@ Some hundreds of generated problems of every kind in every run, twenty thousand 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.quality_world import World, make_world
 from situ.quality import exact, greedy, turns
+from situ.quality.choices import Option
 from situ.quality.declared import Strategy
 from situ.quality.field import Field
 from situ.quality.matching import State, match
@@ -268,6 +269,48 @@ def test_greedy_violates_nothing_whatever_the_problem(name: str, cases: int, mon
         assert plans.is_permitted(problem, plan.targets), seed
         assert is_no_worse(name, problem, plan), seed
         check_plan(problem, plan, seed)
+
+
+@many()
+@pytest.mark.parametrize("name", WEIGHED)
+def test_what_is_weighed_nearby_is_what_is_weighed_as_a_whole(
+    name: str, cases: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "MOST_PLANS", 0)
+    moved = 0
+    for seed in range(cases):
+        problem = make_problem(360_000 + seed, Kind(profiles=6, expectations=12))
+        if seed % 2:  # profiles that have few subscriptions in common
+            problem = problem_of(make_world(20, 8, 2, moded=seed % 5 / 5, seed=seed), protect=seed % 4 == 1)
+        plan = NAMED[name](problem)
+        with monkeypatch.context() as patch:
+            patch.setattr(greedy, "settled", settled_as_a_whole)
+            assert NAMED[name](problem) == plan, seed
+        moved += bool(plan.targets)
+    assert moved > cases / 4
+
+
+def settled_as_a_whole(
+    weighing: Weighing, options: Sequence[Sequence[Option]], start: exact.Chosen, *, rounds: int
+) -> exact.Chosen:
+    """Every profile gets what is best as the others are; whatever is compared, all of it is weighed."""
+    chosen = list(start)
+    for _ in range(rounds):
+        before = list(chosen)
+        for place, some in enumerate(options):
+            best, most = chosen[place], None
+            for option in (best, *some):
+                every = [*chosen[:place], option, *chosen[place + 1 :]]
+                results = weighing.results(weighing.part.met_by([each.met for each in every]))
+                cost = sum(weighing.scaled(each.cost) for each in every)
+                if weighing.permits(results, cost):
+                    worth = weighing.worth(results, cost)
+                    if most is None or worth > most:
+                        best, most = option, worth
+            chosen[place] = best
+        if chosen == before:
+            break
+    return tuple(chosen)
 
 
 def is_no_worse(name: str, problem: Problem, plan: Plan) -> bool:

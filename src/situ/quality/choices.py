@@ -225,7 +225,10 @@ def _unbeaten(options: Sequence[Option]) -> tuple[Option, ...]:
     if len(in_order) > _MOST_COMPARED:
         return tuple(in_order)
     found: list[Option] = []
+    masks: list[int] = []
     for each in in_order:
-        if not any(each.met | other.met == other.met for other in found):
+        met = each.met
+        if not any(met & mask == met for mask in masks):
             found.append(each)
+            masks.append(met)
     return tuple(found)

@@ -23,6 +23,7 @@ from heapq import heapify, heappop, heappush
 from situ.quality.choices import Choices, Option, joined
 from situ.quality.exact import Chosen
 from situ.quality.parts import Part
+from situ.quality.settled import settled
 from situ.quality.weighing import Weighing, cheapest, utility
 
 MOST_OPTIONS = 4096
@@ -65,7 +66,7 @@ def greedy(weighing: Weighing, options: Sequence[Sequence[Option]], *, complete:
     if start is not staying and not _is_permitted(weighing, start):
         start, bound = staying, None
     certain = complete and not part.several and gains is not None and gains.weight == 0
-    return Found(chosen=_settled(weighing, options, start), bound=bound if certain else None)
+    return Found(chosen=settled(weighing, options, start, rounds=_ROUNDS), bound=bound if certain else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,31 +181,3 @@ def _falls(part: Part) -> bool:
 def _is_permitted(weighing: Weighing, chosen: Sequence[Option]) -> bool:
     results = weighing.results(weighing.part.met_by([each.met for each in chosen]))
     return weighing.permits(results, sum(weighing.scaled(each.cost) for each in chosen))
-
-
-def _settled(weighing: Weighing, options: Sequence[Sequence[Option]], start: Chosen) -> Chosen:
-    chosen = start
-    for _ in range(_ROUNDS):
-        before = chosen
-        for place, some in enumerate(options):
-            chosen = _best_for(weighing, chosen, place, some)
-        if chosen == before:
-            break
-    return chosen
-
-
-def _best_for(weighing: Weighing, chosen: Chosen, place: int, options: Sequence[Option]) -> Chosen:
-    """The same with the option of one profile that is worth the most; unless another is worth more, it keeps its."""
-    masks = [each.met for each in chosen]
-    others = sum(weighing.scaled(each.cost) for at, each in enumerate(chosen) if at != place)
-    best, most = chosen[place], None
-    for option in (chosen[place], *options):
-        masks[place] = option.met
-        results = weighing.results(weighing.part.met_by(masks))
-        cost = others + weighing.scaled(option.cost)
-        if not weighing.permits(results, cost):
-            continue
-        worth = weighing.worth(results, cost)
-        if most is None or worth > most:
-            best, most = option, worth
-    return (*chosen[:place], best, *chosen[place + 1 :])

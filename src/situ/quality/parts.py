@@ -58,13 +58,14 @@ def parts_of(problem: Problem) -> list[Part]:
     always = _always(choices, several)
     stakes = _stakes(problem)
     groups = Groups[int]()
-    for stake in stakes:
-        groups.join(_swayed(stake, choices, always))
+    swayed = [_swayed(each, choices, always) for each in stakes]
+    for places in swayed:
+        groups.join(places)
     if problem.strategy.budget is not None:
         groups.join(place for place, each in enumerate(choices) if _is_open(each))
     by_group: dict[int, list[Stake]] = defaultdict(list)
-    for stake in stakes:
-        for place in _swayed(stake, choices, always)[:1]:
+    for stake, places in zip(stakes, swayed, strict=True):
+        for place in places[:1]:
             by_group[groups.of(place)].append(stake)
     members: dict[int, list[Choices]] = defaultdict(list)
     for place, each in enumerate(choices):

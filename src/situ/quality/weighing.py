@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from fractions import Fraction
 from typing import Any
 
@@ -40,6 +41,15 @@ class Weighing:
         self.most = [alternatives[0][1] for alternatives in self.stakes]
         self.now = self.results(part.met_by([each.now for each in part.choices]))
         self.protect = strategy.protect
+
+    def within(self, part: Part, stakes: Sequence[int]) -> Weighing:
+        """The same for some of the subscriptions, by their places, which are all that are in a smaller part."""
+        found = copy(self)
+        found.part = part
+        found.stakes = [self.stakes[at] for at in stakes]
+        found.most = [self.most[at] for at in stakes]
+        found.now = [self.now[at] for at in stakes]
+        return found
 
     def scaled(self, number: Fraction) -> int:
         return int(number * self.unit)
