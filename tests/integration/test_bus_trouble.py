@@ -66,7 +66,7 @@ def test_a_server_killed_under_load_loses_nothing_doubles_nothing_and_keeps_the_
                 while sum(future.done() for future in futures) < min(stored + total // (kills + 2), total - 600):
                     await asyncio.sleep(0.002)
                 await asyncio.to_thread(server.kill)
-                assert not all(future.done() for future in futures)
+                assert sum(future.done() for future in futures) < total  # killed in the middle, not at the end
                 await asyncio.to_thread(server.start)
 
         consumer, disturber = asyncio.ensure_future(consume()), asyncio.ensure_future(disturb())
