@@ -100,8 +100,9 @@ def test_a_batch_cut_off_tells_what_it_had_to_tell_once(spark: SparkSession, tmp
             telling = telling or batch.events > 0
 
         def cut(reached: str) -> None:
-            # The second message that comes in is that of the policy.
-            if reached == step and telling and at.bus.state(at.names.in_stream).last == (1 if step == "publish" else 2):
+            # The second message that comes in is that of the policy; what is done about it may be there already.
+            published = at.bus.state(at.names.in_stream).last > 1
+            if reached == step and telling and published == (step != "publish"):
                 raise Cut(step)
 
         with running(spark, at, tmp_path, on_detect=noticed, on_detect_step=cut) as engine:
