@@ -159,7 +159,7 @@ profiles:
     capabilities:
       traceability: {lb: none, ub: item, cv: batch, cost: {none: 0, batch: 1, item: 5}}
 actions:
-  - {property: rate, direction: down, action: thin, cost: 0.1}
+  - {property: rate, direction: up, action: adaptPublisher, cost: 0.1}
 strategy: {default: pareto, ExpressOrder: {name: utility, budget: 50}}""",
 }
 

@@ -186,7 +186,15 @@ def test_consumption_keeps_pairs_in_one_place() -> None:
     assert "A.x < B.x" in plan.warning.message
     assert "consumption all" in plan.warning.hint
     spread = plan_policy(policy("thing A, thing B", "A.x < B.x", consumption="all"), ONTOLOGY)
-    assert (spread.partition, spread.warning) == ("A", None)
+    assert spread.partition == "A"
+
+
+def test_that_every_partition_needs_all_events_is_said() -> None:
+    plan = plan_policy(policy("thing A, thing B", "A.x < B.x", consumption="all"), ONTOLOGY)
+    assert plan.warning is not None
+    assert plan.warning.code.code == "S241", "events with an x count for A and for B"
+    apart = plan_policy(policy("thing A, place R", "A.x < R.limit", consumption="all"), ONTOLOGY)
+    assert apart.warning is None
 
 
 def test_policies_without_an_alias_that_every_match_binds_stay_in_one_place() -> None:

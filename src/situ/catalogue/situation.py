@@ -20,6 +20,17 @@ ONE_PARTITION = define(
     remedy=str,
 )
 
+EVERYTHING_EVERYWHERE = define(
+    "S241",
+    "policy whose events go everywhere",
+    "The policy `{policy}` is spread by `{alias}`, but all events go everywhere: none counts for `{alias}` alone.",
+    "It takes the memory and time of one place in each. If you can, relate what it is about by something whose "
+    "identity events tell, as `A is in R` and `B is in R`.",
+    severity=Severity.OBSERVATION,
+    policy=str,
+    alias=str,
+)
+
 # ── what was to be done and failed ────────────────────────────────────────────────────────────────
 
 ACTION_FAILED = define(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from situ.catalogue import ONE_PARTITION
+from situ.catalogue import EVERYTHING_EVERYWHERE, ONE_PARTITION
 from situ.errors import Problem
 from situ.situation.domain.ontology import Ontology
 from situ.situation.language.syntax import Consumption
@@ -312,7 +312,10 @@ def _partition(
             alias: sum(not _column(relations, leaf, alias) for leaf in range(len(leaves))) for alias in candidates
         }
         best = min(candidates, key=lambda alias: everywhere[alias])
-        return best, f"every match binds `{best}`; {everywhere[best]} of {len(leaves)} leaves go everywhere", None
+        told = f"every match binds `{best}`; {everywhere[best]} of {len(leaves)} leaves go everywhere"
+        if everywhere[best] < len(leaves):
+            return best, told, None
+        return best, told, EVERYTHING_EVERYWHERE(policy.location, policy=policy.name, alias=best)
     if not always:
         reason = "no alias is bound by every match: each clause can be met without it, or by something absent"
         remedy = "Name an alias in a line of its own that says what is so, not what is not."
