@@ -40,7 +40,7 @@ def test_a_query_is_started_again_when_a_process_of_spark_was_slow(spark: SparkS
     assert query.wait(0), "and it ends when it is stopped"
 
 
-@pytest.mark.parametrize(("reason", "starts"), [("there is no such table", 1), (_SLOW, 5)])
+@pytest.mark.parametrize(("reason", "starts"), [("there is no such table", 1), (_SLOW, 20)])
 def test_a_query_that_fails_for_itself_or_always_fails(
     spark: SparkSession, tmp_path: Path, reason: str, starts: int
 ) -> None:

@@ -19,8 +19,8 @@ from situ.errors import SituError
 
 _log = logging.getLogger("situ.pipeline")
 _SLOW = "failed to connect back"
-_ATTEMPTS = 5
-"""In a row, with no batch finished between them."""
+_ATTEMPTS = 20
+"""In a row, with no batch finished between them: some minutes, in which a busy machine may come to its senses."""
 _STOP_WITHIN = 30
 _FIRST_LOOK = 60.0
 _REMEDY = "It goes on from its last batch when it is started again; nothing was lost."
