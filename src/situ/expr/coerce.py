@@ -114,14 +114,16 @@ class Meeting:
 
     def _common_number(self, firm: Sequence[Node], literals: Sequence[Literal]) -> Type:
         types: list[Type] = [node.type for node in firm] or [node.type for node in literals]
+        decimal = any(isinstance(plain(type), Decimal) for type in types)
         for literal in literals if firm else ():
             exact = exact_value(literal)
-            if any(isinstance(plain(type), Decimal) for type in types) and (needed := decimal_type(exact)):
+            if decimal and (needed := decimal_type(exact)):
                 types.append(needed)
             elif exact.denominator != 1:
                 types.append(DOUBLE)
             else:
                 types.append(literal.type)
+                decimal = decimal or isinstance(plain(literal.type), Decimal)
         result = widest(types)
         if result is None:
             raise Mismatch(
