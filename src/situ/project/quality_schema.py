@@ -175,7 +175,7 @@ def _strategy() -> dict[str, Any]:
     fields = {
         "name": text_form("`pareto`, `cheapest`, `utility`, `fairness`, or one that is installed"),
         "lambda": _described(_NUMBER, "what a unit of cost counts against a unit of utility"),
-        "budget": _described(_NUMBER, "the most that a plan may cost"),
+        "budget": _described(_NUMBER, "the most that all that is in force by advice may cost"),
         "protect": _described(BOOLEAN, "nobody loses what it has; true, if absent"),
     }
     known = object_form({key: fields[key] for key in STRATEGY_KEYS}, ("name",))

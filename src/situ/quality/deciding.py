@@ -4,17 +4,22 @@ What was decided stays so until something happens to it. Only those are decided 
 those that were declined where something may be possible now; so a change costs what it touches. ``pareto`` decides one
 expectation at a time and goes on from the plan so far; other strategies weigh all against each other, and get all that
 hangs together.
+
+A budget is for all that is in force by advice, against what publishers did by themselves: what was followed long ago
+counts as what is decided now. A plan gets what is left of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from situ.quality.declared import DEFAULT, PARETO, Strategy
 from situ.quality.ledger import improves
 from situ.quality.matching import State as Standing
+from situ.quality.operating import terms_from
 from situ.quality.presence import release
 from situ.quality.problem import STAY, Plan, Problem, Target, point_at
 from situ.quality.profile import Profile
@@ -37,7 +42,14 @@ def _considered(state: State, work: Work) -> set[str]:
         found |= state.by_subscription[state.expectations[id].expectation.subscription].keys() & state.declined
     for pool in work.pools:
         found |= state.by_pool.get(pool, {}).keys() & state.declined
+    if found or work.pools:
+        # A budget joins all: what somebody gives back anywhere may be what these lacked.
+        found |= {id for id in state.declined if _lacks_budget(state.expectations[id])}
     return {id for id in found if state.expectations[id].active}
+
+
+def _lacks_budget(held: Held) -> bool:
+    return held.refusal is not None and held.refusal.why == "budget"
 
 
 def _is_open(state: State, work: Work, id: str) -> bool:
@@ -135,6 +147,9 @@ def _problem(state: State, strategy: Strategy, undecided: set[str]) -> Problem:
         chosen |= {id for pool in pools for id in state.by_pool.get(pool, ())}
     subscriptions = {state.expectations[id].expectation.subscription for id in chosen}
     held = (each for subscription in subscriptions for each in state.alternatives(subscription))
+    if strategy.budget is not None:
+        used = math.fsum(_in_force(state, strategy, profiles if whole else {}))
+        strategy = replace(strategy, budget=max(0.0, strategy.budget - used))
     return Problem(
         expectations=tuple(sorted((each.expectation for each in held), key=lambda each: each.order)),
         profiles=profiles,
@@ -170,6 +185,27 @@ def _start(state: State, profiles: Mapping[str, Profile]) -> Mapping[str, Target
         if known.ledger.claims and (target := outstanding(state, known)):
             found[id] = target
     return found
+
+
+def _in_force(state: State, strategy: Strategy, anew: Mapping[str, Profile]) -> Iterator[float]:
+    """The summands of what all that is in force by advice of a strategy costs, against what publishers did by
+    themselves. What is outstanding of those in ``anew`` is decided with the plan."""
+    for id, known in state.profiles.items():
+        profile, ledger = known.effective, known.ledger
+        if profile is None or not ledger or strategy not in _advised_by(state, known):
+            continue
+        target = STAY if id in anew else outstanding(state, known)
+        yield from terms_from(ledger.baseline, ledger.mode, profile, target, state.actions)
+
+
+def _advised_by(state: State, known: Known) -> list[Strategy]:
+    """The strategies by which it was decided what a profile is to do."""
+    strategies = state.quality.strategies
+    if strategies.keys() <= {DEFAULT}:
+        return [state.quality.strategy_for(DEFAULT)]
+    claimants = [state.expectations[id] for id in known.ledger.claims if id in state.expectations]
+    found = [strategy_of(state, each) for each in claimants]
+    return found or [state.quality.strategy_for(known.profile.type)]
 
 
 # ── what was decided ──

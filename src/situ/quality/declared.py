@@ -50,7 +50,8 @@ class Strategy:
     weight: float = 1.0
     """What a unit of cost counts against a unit of utility, lambda."""
     budget: float | None = None
-    """The most that a plan may cost more than what is."""
+    """The most that all that is in force by advice may cost, against what publishers did by themselves. A problem is
+    told what is left of it."""
     protect: bool = True
     """Nobody loses what it has."""
     options: Mapping[str, Any] = field(default_factory=_nothing)

@@ -7,6 +7,8 @@ leave a speck behind.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from situ.quality.actions import Actions
 from situ.quality.cost import UNAFFORDABLE, Constant, Cost, Points
@@ -48,6 +50,25 @@ def terms_of_mode(profile: Profile, mode: str, actions: Actions) -> tuple[float,
     before, after = profile.mode_named(profile.mode), profile.mode_named(mode)
     moves = (actions.cost_of_adapting(each, before.values[id], after.values[id]) for id, each in profile.moded.items())
     return (after.cost, -before.cost, *moves)
+
+
+def terms_from(
+    baseline: Mapping[str, float], mode: str, profile: Profile, target: Target, actions: Actions
+) -> Iterator[float]:
+    """The summands of what a target costs more than what a profile did before anybody advised it: ``baseline`` by
+    property, and ``mode``. What is no better than that is nobody's advice, and costs nothing here."""
+    for id, before in baseline.items():
+        capability = profile.capabilities.get(id)
+        if capability is None:
+            continue
+        value = target.values.get(id, capability.cv)
+        if not capability.about.at_least(before, value):
+            yield costs_at(capability.cost, value)
+            yield -costs_at(capability.cost, before)
+            yield actions.cost_of_adapting(capability.about, before, value)
+    at = target.mode or profile.mode
+    if mode and at != mode and any(each.name == mode for each in profile.modes):
+        yield from terms_of_mode(replace(profile, mode=mode), at, actions)
 
 
 def cheapest(capability: Capability, floor: float, actions: Actions) -> float:

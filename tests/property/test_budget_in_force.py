@@ -1,0 +1,251 @@
+"""A budget is for all that is in force by advice, not for each plan anew.
+
+The reference knows what each publisher did by itself and what it has been brought to since, and adds that up. Whatever
+is registered, taken back, followed and fallen back to: the sum stays within the budget, and nobody is declined for a
+budget that would have held what it asks for.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from situ.quality.cost import Points
+from situ.quality.declared import Quality, Strategy
+from situ.quality.feedback import Advice
+from situ.quality.inputs import Answered, Came, Providing, Registering, Relevance, Revising, Revoking
+from situ.quality.profile import Mode, Profile
+from situ.quality.property import BUILT_IN
+from situ.quality.strategies.named import NAMED
+from tests.negotiating import Host, can, expects
+
+FLOORS = (5.0, 10.0, 20.0, 30.0, 40.0)
+MOST = 64.0
+COSTS = {"eco": 1.0, "mid": 4.0, "fast": 16.0}
+RATES = {"eco": 2.0, "mid": 20.0, "fast": 60.0}
+
+
+class World:
+    """Publishers of several types, each with what it does by itself and what a unit costs it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = chance = random.Random(seed)
+        self.types = ("a", "b")[: chance.randint(1, 2)]
+        self.publishers = {f"p{number}": chance.choice(self.types) for number in range(chance.randint(1, 4))}
+        self.in_modes = {each for each in self.publishers if chance.random() < 0.25}
+        self.own = {each: chance.choice((0.0, 2.0, 5.0)) for each in self.publishers}
+        self.price = {each: chance.choice((0.25, 0.5, 1.0, 2.0)) for each in self.publishers}
+        names = tuple(NAMED)
+        self.strategies = {
+            "default": Strategy(name=chance.choice(names), budget=float(chance.choice((0, 5, 10, 25, 60))), weight=0.0)
+        }
+        if len(self.types) > 1 and chance.random() < 0.5:
+            budget = float(chance.choice((1, 7, 20)))
+            self.strategies["b"] = Strategy(name=chance.choice(names), budget=budget, weight=0.0)
+        self.subscriptions = {f"desk/{number}": chance.choice(self.types) for number in range(8)}
+        pools = {f"{each}/{type}": type for each, type in self.publishers.items()}
+        relevant = {each: frozenset({type}) for each, type in self.subscriptions.items()}
+        self.host = Host(
+            quality=Quality(strategies=self.strategies),
+            relevance=Relevance(pools=pools, relevant=relevant),
+            on_advice=lambda host, advice: self.follow(host, advice),
+        ).start()
+        for each in self.publishers:
+            self.host.give(Came(client=each))
+            self.host.call(Providing, client=each, profile=self.profile(each))
+
+    def profile(self, publisher: str) -> Profile:
+        type = self.publishers[publisher]
+        if publisher in self.in_modes:
+            modes = tuple(Mode(name=name, values={"rate": RATES[name]}, cost=COSTS[name]) for name in COSTS)
+            moded = {"rate": BUILT_IN["rate"]}
+            return Profile(publisher=publisher, type=type, modes=modes, mode="eco", moded=moded)
+        cost = Points(points=((0.0, 0.0), (MOST, self.price[publisher] * MOST)))
+        rate = can("rate", 0, MOST, self.own[publisher], cost)
+        return Profile(publisher=publisher, type=type, capabilities={"rate": rate})
+
+    def follow(self, host: Host, advice: Advice) -> None:
+        """Publishers do as they are told, some of them only when they are told again."""
+        client = advice.profile.partition("/")[0]
+        if advice.kind == "withdraw":
+            return
+        if advice.kind == "raise":
+            host.later(Answered(client=client, advice=advice.id, verdict="accepted"))
+        values = {id: float(value) for id, value in advice.values.items()}
+        host.later(
+            Revising(
+                ticket=0,
+                client=client,
+                id=advice.profile,
+                values=values,
+                mode=advice.mode or None,
+                version=1_000_000 + advice.number,
+            )
+        )
+
+    def happen(self, number: int) -> None:
+        chance, host = self.chance, self.host
+        match chance.choices(("register", "revoke", "own", "time", "again"), (6, 3, 1, 4, 1))[0]:
+            case "register":
+                subscription = chance.choice(sorted(self.subscriptions))
+                wanted = expects(f"desk/e{number}", subscription, rate=(chance.choice(FLOORS), MOST))
+                host.give(Registering(ticket=0, client="desk", expectation=wanted))
+            case "revoke" if host.state.expectations:
+                host.give(Revoking(ticket=0, client="desk", id=chance.choice(sorted(host.state.expectations))))
+            case "own":
+                free = sorted(self.publishers.keys() - self.in_modes)
+                if free:
+                    each = chance.choice(free)
+                    self.own[each] = chance.choice((0.0, 1.0, 4.0, 7.0))
+                    id = f"{each}/{self.publishers[each]}"
+                    host.give(
+                        Revising(
+                            ticket=0, client=each, id=id, values={"rate": self.own[each]}, version=2_000_000 + number
+                        )
+                    )
+            case "again":
+                host.start_again()
+            case _:
+                host.pass_time(chance.choice((0.5, 2.0, 61.0, 200.0)))
+
+    # ── the reference ──
+
+    def cost(self, publisher: str, rate: float, mode: str) -> Fraction:
+        """What a publisher is brought to costs more than what it did by itself."""
+        if publisher in self.in_modes:
+            return Fraction(COSTS[mode]) - Fraction(COSTS["eco"])
+        return Fraction(self.price[publisher]) * (
+            Fraction(max(rate, self.own[publisher])) - Fraction(self.own[publisher])
+        )
+
+    def in_force(self, type: str) -> Fraction:
+        """All that was asked of publishers whose type has the same strategy, followed or still to be followed."""
+        total = Fraction(0)
+        for each, own_type in self.publishers.items():
+            if self.strategy(own_type) != self.strategy(type):
+                continue
+            known = self.host.state.profiles[f"{each}/{own_type}"]
+            asked = list(known.ledger.claims.values())
+            if each in self.in_modes:
+                modes = [claim.mode for claim in asked if claim.mode] or [known.profile.mode]
+                total += max(self.cost(each, 0, mode) for mode in (*modes, known.profile.mode))
+            else:
+                rates = [claim.values["rate"] for claim in asked if "rate" in claim.values]
+                total += self.cost(each, max((*rates, known.profile.capabilities["rate"].cv)), "")
+        return total
+
+    def strategy(self, type: str) -> Strategy:
+        return self.strategies.get(type, self.strategies["default"])
+
+    def cheapest(self, floor: float, type: str) -> Fraction | None:
+        """The least that it takes to have this rate of one more publisher than have it."""
+        found = []
+        for each, own_type in self.publishers.items():
+            if own_type != type:
+                continue
+            known = self.host.state.profiles[f"{each}/{own_type}"]
+            if each in self.in_modes:
+                now = COSTS[known.profile.mode]
+                found += [Fraction(COSTS[name] - now) for name, rate in RATES.items() if rate >= floor]
+            elif known.effective is not None and known.effective.capabilities["rate"].best >= floor:
+                now = known.profile.capabilities["rate"].cv
+                asked = [claim.values.get("rate", 0.0) for claim in known.ledger.claims.values()]
+                found.append(
+                    Fraction(self.price[each]) * max(Fraction(floor) - Fraction(max((now, *asked))), Fraction(0))
+                )
+        return min(found, default=None)
+
+
+def check(world: World, seed: int) -> None:
+    for type in world.types:
+        budget = world.strategy(type).budget
+        assert budget is not None
+        before = world.in_force(type)
+        assert before <= Fraction(budget), (seed, type, before, budget)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_what_is_in_force_stays_within_the_budget(start: int) -> None:
+    for seed in range(start, 60, 4):
+        world = World(seed)
+        for number in range(30):
+            own = dict(world.own)
+            world.happen(number)
+            if own == world.own:  # what a publisher changes by itself may make what is in force dearer
+                check(world, seed)
+            else:
+                world.host.pass_time(700)
+
+
+def test_nobody_is_declined_for_a_budget_that_is_enough() -> None:
+    declined = 0
+    for seed in range(60):
+        world = World(seed)
+        for number in range(30):
+            world.happen(number)
+        world.host.pass_time(1000)
+        for id in world.host.state.declined:
+            held = world.host.state.expectations[id]
+            if held.refusal is None or held.refusal.why != "budget":
+                continue
+            declined += 1
+            type = world.subscriptions[held.expectation.subscription]
+            extra = world.cheapest(held.expectation.needs["rate"].floor, type)
+            budget = world.strategy(type).budget
+            assert budget is not None
+            assert extra is not None
+            assert world.in_force(type) + extra > Fraction(budget), (seed, id)
+    assert declined > 20
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_needs_one_after_the_other_share_one_budget(name: str) -> None:
+    """Each needs ten more than the one before, and each by itself would be within the budget."""
+    cost = Points(points=((0.0, 0.0), (60.0, 60.0)))
+    profile = Profile(publisher="p", type="a", capabilities={"rate": can("rate", 0, 60, 0, cost)})
+    subscriptions = [f"desk/{number}" for number in range(4)]
+    host = Host(
+        quality=Quality(strategies={"default": Strategy(name=name, budget=10.0, weight=0.0)}),
+        relevance=Relevance(pools={"p/a": "a"}, relevant={each: frozenset({"a"}) for each in subscriptions}),
+    ).start()
+
+    def follow(host: Host, advice: Advice) -> None:
+        if advice.kind == "raise":
+            host.later(Answered(client="p", advice=advice.id, verdict="accepted"))
+        values = {id: float(value) for id, value in advice.values.items()}
+        host.later(Revising(ticket=0, client="p", id="p/a", values=values, version=1000 + advice.number))
+
+    host.on_advice = follow
+    host.call(Providing, client="p", profile=profile)
+    granted = []
+    for number, each in enumerate(subscriptions):
+        host.call(
+            Registering, client="desk", expectation=expects(f"desk/e{number}", each, rate=(10.0 * (number + 1), 60.0))
+        )
+        host.pass_time(5)
+        granted.append(host.last(f"desk/e{number}").state == "satisfied")
+    assert granted == [True, False, False, False]
+    assert host.state.profiles["p/a"].profile.capabilities["rate"].cv == 10.0
+
+
+def test_what_somebody_gives_back_goes_to_who_waits_elsewhere() -> None:
+    """A budget joins all: who waits for it may have nothing else to do with who had it."""
+    cost = Points(points=((0.0, 0.0), (60.0, 60.0)))
+    host = Host(
+        quality=Quality(strategies={"default": Strategy(budget=10.0)}),
+        relevance=Relevance(
+            pools={"p/a": "a", "q/b": "b"}, relevant={"desk/a": frozenset({"a"}), "desk/b": frozenset({"b"})}
+        ),
+    ).start()
+    for publisher, type in (("p", "a"), ("q", "b")):
+        profile = Profile(publisher=publisher, type=type, capabilities={"rate": can("rate", 0, 60, 0, cost)})
+        host.call(Providing, client=publisher, profile=profile)
+    host.call(Registering, client="desk", expectation=expects("desk/one", "desk/a", rate=(10, 60)))
+    host.call(Registering, client="desk", expectation=expects("desk/two", "desk/b", rate=(8, 60)))
+    assert [each.profile for each in host.of(Advice)] == ["p/a"]
+    assert host.last("desk/two").why == "declined"
+    host.call(Revoking, client="desk", id="desk/one")
+    host.pass_time(200)
+    assert ("q/b", "raise") in [(each.profile, each.kind) for each in host.of(Advice)]
