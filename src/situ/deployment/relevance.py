@@ -4,8 +4,10 @@ A profile belongs to a *pool*: the root type of its events, where they are publi
 advertisements of its publisher say. Profiles of one pool matter to the same subscriptions, so whoever matches needs to
 know of pools alone. Whoever advertises nothing of the kind has no pool, and matters to nobody.
 
-A pool matters to a subscription if its events are of a subscribed type, could be visible to it, and do not contradict
-its filter.
+A pool matters to a subscription if its events are of a subscribed type, are visible to it whatever they say, and do not
+contradict its filter. Where it depends on the event whether it is visible, its publisher is for the subscription as one
+that is not there: what a profile says, or what is measured of it, is said of events that must not be known. For the
+same reason all that is published under a profile has to be visible, not only what comes by one of its advertisements.
 """
 
 from __future__ import annotations
@@ -147,13 +149,15 @@ class Pools:
                 continue
             for below in self._below(ROOT, type):
                 for key, pool in self._by_type.get(below, {}).items():
-                    if any(self._matters(below, each, asked, wanted.scopes) for each in pool.offers):
+                    if self._is_seen(below, pool, wanted.scopes) and any(
+                        not each.where or not self._contradicts(below, each.where, asked) for each in pool.offers
+                    ):
                         yield key
 
-    def _matters(self, type: str, offer: _Offer, asked: Node, subscribed: TagSet) -> bool:
-        if self.seeing is not None and not self.seeing.could_see(offer.scopes, subscribed, [type]):
-            return False
-        return not offer.where or not self._contradicts(type, offer.where, asked)
+    def _is_seen(self, type: str, pool: _Pool, subscribed: TagSet) -> bool:
+        """Whether a subscription with these tags sees all that is published in a pool."""
+        seeing = self.seeing
+        return seeing is None or all(seeing.always_sees(each.scopes, subscribed, [type]) for each in pool.offers)
 
     def _contradicts(self, type: str, where: str, asked: Node) -> bool:
         offered = Subscription(client="offered", name="offered", types=(type,), where=where)

@@ -155,6 +155,11 @@ class Seeing:
         pair = self._epochs.pair(self.epoch, advertised, subscribed)
         return any(pair.visible(self._settled(advertised, type)[1]) for type in types)
 
+    def always_sees(self, advertised: TagSet, subscribed: TagSet, types: Iterable[str]) -> bool:
+        """Whether every event of these types, published under these tags, is visible to those now, whatever it says."""
+        pair = self._epochs.pair(self.epoch, advertised, subscribed)
+        return all(pair.visible(self._settled(advertised, type)[0]) for type in types)
+
     def surely(self, advertised: TagSet, types: Iterable[str]) -> int:
         """The filters that are true for every event of these types that is published under these tags."""
         return reduce(and_, (self._settled(advertised, type)[0] for type in types), -1)
