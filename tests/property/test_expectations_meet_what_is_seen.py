@@ -31,10 +31,10 @@ def stamps(graph: ScopeGraph, type: str) -> list[Passed] | None:
     texts = sorted({each.text for each in graph.filters()})
     nodes = {text: FILTERS.node(text, type) for text in texts}
     sure = frozenset(text for text, node in nodes.items() if node == TRUE)
-    open = [text for text, node in nodes.items() if node not in (TRUE, FALSE)]
-    if len(open) > MOST_FILTERS:
+    unsettled = [text for text, node in nodes.items() if node not in (TRUE, FALSE)]
+    if len(unsettled) > MOST_FILTERS:
         return None
-    some = chain.from_iterable(combinations(open, size) for size in range(len(open) + 1))
+    some = chain.from_iterable(combinations(unsettled, size) for size in range(len(unsettled) + 1))
     return [Passed(sure | frozenset(each)) for each in some]
 
 
