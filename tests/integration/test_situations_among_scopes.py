@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from situ.cli.told_situations import situations
+from situ.deployment.parts import stamps_in
 from situ.edge.detect import EdgeDetection
 from situ.edge.event import Event
 from situ.edge.node import Node
@@ -119,9 +121,12 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(
                 assert b"situparts" not in json.dumps(each.data).encode()
             rows = [row for row in await logged(zone) if row.type.startswith("situ.situation.")]
             assert all(row.parts for row in rows)
-            opened = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("opened")}
-            closed = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("closed")}
+            opened = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("opened")}
+            closed = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("closed")}
             assert opened == closed, "what is told after the crash counts what came before it"
+            listed = await situations(zone.bus, policy="counted")
+            assert sorted(dict(each.bindings)["A"] for each in listed) == ["g1", "g2", "g3"]
+            assert all(each.end for each in listed), "operators see of them what the log knows"
             let_go = [row for row in await logged(zone) if row.ext]
             assert {(row.client, row.ext) for row in let_go} == {("counted", '"released":"site"')}
             said = [each.getMessage() for each in caplog.records if each.name == "situ.audit"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from situ.cli.told_situations import Told, _take
 from situ.deployment.acting import Acted
 from situ.deployment.detecting import Detecting
 from situ.deployment.filling import Filling, begin_with
@@ -17,6 +18,7 @@ from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
 from situ.deployment.releasing import Releases, released_event
 from situ.deployment.trying import tables_of, try_policies
+from situ.event.instants import print_instant
 from situ.event.lines import encode_row, stamped_line
 from situ.event.message import CLIENT, RECEIVED, Stored, join_lines
 from situ.event.own_lines import put_parts, with_parts, without_parts
@@ -267,6 +269,38 @@ def test_what_is_released_is_seen_elsewhere_says_so_and_tells_little(tmp_path: P
     assert (sites(flow, action), action.ext) == ({"east"}, ""), "who does it needs all of it"
     released = [id for message in flow.published for id in message.released]
     assert released == [row.id for row in rows if row.ext]
+
+
+@pytest.mark.parametrize(
+    "keep",
+    ["text, status", "text, status, bindings", "text, status, start, last, end, reason, detection, bindings"],
+)
+def test_released_situations_are_listed_as_if_nothing_had_been_taken_out(tmp_path: Path, keep: str) -> None:
+    """The policies `counted` and `presence` are met by the same; only the first is released."""
+    scopes = SCOPES.replace("keep: [text, status]", f"keep: [{keep}]")
+    flow = Flow(project(tmp_path, ("counted", "presence"), **{"scopes.yaml": scopes}))
+    flow.see("reader-e", "g1", 5)
+    flow.wait(0.8)
+    flow.see("reader-e", "g1", 6, time=T + SECOND)
+    flow.see("reader-w", "g3", 9, time=T + SECOND)
+    flow.wait(1.5)
+    listed: dict[str, list[dict[str, object]]] = {}
+    for closed in (False, True):
+        if closed:
+            flow.wait(30)
+        found: dict[str, Told] = {}
+        _take(found, [stamped_line(row, encode_row(row)) for row in flow.log.values()])
+        for name in ("counted", "presence"):
+            some = [each.as_json() for each in found.values() if each.policy == name]
+            listed[name] = [{**each, "id": "", "policy": ""} for each in sorted(some, key=lambda each: each["start"])]
+        assert [bool(each["end"]) for each in listed["counted"]] == [closed, closed]
+        assert listed["counted"] == listed["presence"]
+    ends = [row for row in flow.log.values() if row.client == "counted" and row.type == "situ.situation.closed"]
+    for row in ends:
+        said = json.loads(row.data)
+        assert said["end"] == print_instant(row.time), "that it is over is no secret to whom it was told"
+        assert bool(said["bindings"]) == ("bindings" in keep), "who it was about is, unless it is kept"
+        assert said["causes"] == []
 
 
 def test_where_nothing_was_released_parts_count(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from situ.cli.tested import Tested, detecting_of
 from situ.deployment import Deployment
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.parts import withheld_in
 from situ.errors import SituError, nearest
 from situ.event.instants import instant_at
 from situ.event.lines import decode_line, stored_lines
@@ -146,7 +147,10 @@ async def _told(bus: Bus, id: str) -> tuple[Stored, Mapping[str, Any]]:
                 continue
             for line in stored_lines(message):
                 row = decode_line(line)
-                if row.type.startswith(SITUATION) and _is_of(told := msgspec.json.decode(row.data), id):
+                if not row.type.startswith(SITUATION):
+                    continue
+                told = {**msgspec.json.decode(row.data), **withheld_in(row.parts)}
+                if _is_of(told, id):
                     return message, told
     remedy = "Situations are events: `situ subscribe situ.situation` shows them as they come."
     raise SituError(NO_DETECTION(id=id, where="in the log", remedy=remedy))

@@ -11,6 +11,8 @@ import msgspec
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
+from situ.deployment.parts import withheld_in
+from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
 from situ.types.reserved import CLOSED, CONTINUED, OPENED
 
@@ -65,7 +67,10 @@ def _take(found: dict[str, Told], lines: Iterable[bytes]) -> None:
         row = decode_line(line)
         if row.type not in _TYPES:
             continue
-        data = msgspec.json.decode(row.data)
+        # What a release took out of the event is beside its stamps: who may read the log may know it.
+        data = {**msgspec.json.decode(row.data), **withheld_in(row.parts)}
+        if row.type == CLOSED.name:
+            data.setdefault("end", print_instant(row.time))
         before = found.get(data["situation"])
         told = before or Told(
             id=data["situation"],

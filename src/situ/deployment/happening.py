@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from situ.deployment.acting import Acted, acted, line_of
 from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.meeting import Meeting, Met
+from situ.deployment.parts import with_withheld
 from situ.deployment.progress import Progress
 from situ.deployment.releasing import is_released, released_event, released_situation
 from situ.event.message import EventKey, join_lines
@@ -147,14 +150,15 @@ class _Telling:
     def tell(self, transition: Transition, *, acts: bool) -> None:
         policy, let_go = self._watch.policy, self._let_go
         met = self._parts.met(transition) if self._parts is not None else None
+        withheld: Mapping[str, Any] = {}
         if let_go is None:
             positions = transition.situation.positions
             data = situation_data(
                 transition, policy, [self._causes[each] for each in positions if each in self._causes]
             )
         else:
-            data = released_situation(transition, policy, let_go.keep)
-        self._add(Acted(type=TYPES[transition.stage], id=transition.id, data=data), transition.time, met)
+            data, withheld = released_situation(transition, policy, let_go.keep)
+        self._add(Acted(type=TYPES[transition.stage], id=transition.id, data=data), transition.time, met, withheld)
         if acts:
             knows = self._knows
             for each in acted(transition, policy, knows.actions, knows.ontology, self._instances, self._asked):
@@ -162,11 +166,13 @@ class _Telling:
                 self._add(left, transition.time, met)
         self.merged += met.merged if met is not None else 0
 
-    def _add(self, event: Acted, time: int, met: Met | None) -> None:
+    def _add(
+        self, event: Acted, time: int, met: Met | None, withheld: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         let_go = self._let_go if is_released(event) else None
         line = line_of(self._name, time, event, let_go.text if let_go is not None else "")
         if met is not None:
-            line = with_parts(line, met.counted if is_released(event) else met.kept)
+            line = with_parts(line, with_withheld(met.counted if is_released(event) else met.kept, withheld))
         if let_go is not None:
             self.released.append(event.id)
         self.lines.append(line)

@@ -2,15 +2,23 @@
 
 ``3.41.1f`` is a tag set by its number, an epoch and bits in hexadecimal; dimensions in which it was released follow,
 ``3.41.1f.geography+network``; ``;`` stands between them. They are in one order, so equal parts are equal texts.
+
+Behind a ``|`` may stand what a release took out of the event, as quoted JSON: the log is where operators look it up,
+and nothing of this text ever leaves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+import msgspec
 
 from situ.visibility.meet import MOST_PARTS
+
+_WITHHELD = "|"
 
 
 class Part(NamedTuple):
@@ -46,7 +54,25 @@ def write_parts(parts: Iterable[Part]) -> str:
 @lru_cache(maxsize=10_000)
 def read_parts(text: str) -> tuple[Part, ...]:
     """What :func:`write_parts` wrote."""
-    return tuple(map(_read, text.split(";"))) if text else ()
+    stamps = stamps_in(text)
+    return tuple(map(_read, stamps.split(";"))) if stamps else ()
+
+
+def stamps_in(text: str) -> str:
+    """A text of parts without what was withheld."""
+    return text.partition(_WITHHELD)[0]
+
+
+def with_withheld(text: str, attributes: Mapping[str, Any]) -> str:
+    """A text of parts, with what the event does not say of itself."""
+    return f"{text}{_WITHHELD}{quote(msgspec.json.encode(attributes))}" if attributes else text
+
+
+def withheld_in(text: str) -> dict[str, Any]:
+    """What :func:`with_withheld` put there."""
+    _, _, quoted = text.partition(_WITHHELD)
+    found: dict[str, Any] = msgspec.json.decode(unquote(quoted)) if quoted else {}
+    return found
 
 
 def _write(part: Part) -> str:

@@ -2,7 +2,8 @@
 
 In the dimensions that are named only the situation's own tags count. So that nothing else gets out by that, no event is
 inside any more, and of attributes only those are left that are to be kept. What is released says so, in the attribute
-``released`` of its envelope. Requests for actions are not released: whoever does them needs all of what they say.
+``released`` of its envelope. Requests for actions are not released: whoever does them needs all of what they say. What
+was taken out stays in the log, beside the stamps, for operators.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from situ.visibility.graph import Release, ScopeGraph
 
 RELEASED = "released"
 """The attribute of the envelope that names the dimensions."""
-_WHICH = ("situation", "policy")
-"""What every event of a situation says, however little of it is left."""
+_WHICH = ("situation", "policy", "end")
+"""What every event of a situation says, however little of it is left. Only a closed one has an end, which is the time
+of that event itself: without it nobody could tell that the situation is over."""
 _TIMES = ("start", "last")
 _INSIDE = "causes"
 _DEFAULT = ("situation", "bindings")
@@ -74,8 +76,13 @@ class Releases:
             yield each if found is None else each._replace(released=each.released | found.dimensions)
 
 
-def released_situation(transition: Transition, policy: Policy, keep: Collection[str]) -> bytes:
-    """The data of the event that tells a transition; where a time must be, and is not kept, it is the event's own."""
+def released_situation(
+    transition: Transition, policy: Policy, keep: Collection[str]
+) -> tuple[bytes, Mapping[str, Any]]:
+    """The data of the event that tells a transition, and the attributes that it does not tell.
+
+    Where a time must be, and is not kept, it is the event's own.
+    """
     data: dict[str, Any] = msgspec.json.decode(situation_data(transition, policy, ()))
     now = print_instant(transition.time)
     left: dict[str, Any] = {}
@@ -85,7 +92,7 @@ def released_situation(transition: Transition, policy: Policy, keep: Collection[
             left[name] = data[name]
         elif not attribute.optional:
             left[name] = now if name in _TIMES else type(data[name])()
-    return msgspec.json.encode(left)
+    return msgspec.json.encode(left), {name: data[name] for name in data if left.get(name) != data[name]}
 
 
 def released_event(event: Acted, keep: Collection[str]) -> Acted:

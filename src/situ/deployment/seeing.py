@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import and_, attrgetter
 from typing import TypeVar
 
-from situ.deployment.parts import read_parts
+from situ.deployment.parts import read_parts, stamps_in
 from situ.deployment.snapshot import Deployment
 from situ.deployment.stamping import Bits, bits_function, bits_of
 from situ.event.lines import with_stamp
@@ -115,14 +115,14 @@ class Seeing:
     def look(self, row: Row) -> Look:
         bits = row.bits
         if row.epoch == self.epoch:
-            return row.tags, row.epoch, bits, bits, row.parts
+            return row.tags, row.epoch, bits, bits, stamps_in(row.parts)
         new = self._new(row)
         return (
             row.tags,
             row.epoch,
             bits,
             bits & ~new | (bits_of(self._stamper(row.type, new), row) if new else 0),
-            row.parts,
+            stamps_in(row.parts),
         )
 
     def asks_event(self, row: Row) -> bool:
