@@ -8,7 +8,7 @@ forgotten. States are values: the same step can be taken again.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from situ.situation.kernel.ingest import columns_of, ingest, texts_of
 from situ.situation.kernel.matching import Groups, Matching
 from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.pairing import Pairing
+from situ.situation.kernel.partitions import share, united
 from situ.situation.kernel.refuting import Refuting
 from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.reporting import Detected, Report, Reported, schema_of
@@ -105,6 +106,16 @@ class Kernel:
     def load(self, stored: bytes) -> State | None:
         """A state from bytes; None if it is that of another plan, or was stored in another way."""
         return load(stored, self._digest, self._empty)
+
+    def united(self, states: Sequence[State]) -> State:
+        """What kernels of this plan remember in all partitions, as one remembers it that works in one place."""
+        whole = united(self.plan, states, self._empty)
+        return replace(whole, due=self._due(whole))
+
+    def share(self, whole: State) -> State:
+        """What this partition has to remember of what is remembered in one place."""
+        own = share(self.plan, whole, self._partition, self._partitions, self._empty)
+        return replace(own, due=self._due(own))
 
     @cached_property
     def _digest(self) -> str:

@@ -9,7 +9,7 @@ to the kernel in the step that decides it, not before.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ from situ.situation.kernel.reporting import Detected
 from situ.situation.kernel.state import State
 from situ.situation.meaning.detection import Instances
 from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import LeafPlan, PolicyPlan
+from situ.situation.policies.plan import LeafPlan, PolicyPlan, partition_rows
 from situ.sources.model import Push
 
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -206,6 +206,7 @@ class KeepingKernel(Kernel):
         own = tuple(each for each in plan.leaves if each.leaf in keeping.leaves)
         super().__init__(replace(plan, leaves=own), partition=partition, partitions=partitions)
         self._keeping = keeping
+        self._witnessed = plan
         self._numbered = tuple(each.leaf for each in plan.leaves)
         self._grows = False  # what comes at the same instant may take the place of what is kept
 
@@ -234,6 +235,25 @@ class KeepingKernel(Kernel):
             kept, given = self._keeping.step(kept, rows, state.watermark, now)
         after, detected = super().step(state, given, now, instances)
         return _with_kept(after, kept), detected
+
+    def united(self, states: Sequence[State]) -> KeptState:
+        kept = [each.kept for each in states if isinstance(each, KeptState)]
+        rows = {}
+        for each in self._witnessed.leaves:
+            some = kept if each.column and self._witnessed.partition else kept[:1]  # else every partition has all
+            if found := [one.rows[each.leaf] for one in some if each.leaf in one.rows]:
+                rows[each.leaf] = concat(each.leaf, found)
+        due = min((each.due for each in kept if each.due is not None), default=None)
+        return _with_kept(super().united(states), Kept(rows, due))
+
+    def share(self, whole: State) -> KeptState:
+        assert isinstance(whole, KeptState)
+        shares = {
+            leaf: partition_rows(self._witnessed, leaf, batch, self._partitions)[self._partition]
+            for leaf, batch in whole.kept.rows.items()
+        }
+        kept = {leaf: batch for leaf, batch in shares.items() if batch.num_rows}
+        return _with_kept(super().share(whole), Kept(kept, whole.kept.due if kept else None))
 
     def saving(self, state: State) -> Generator[None, None, bytes]:
         assert isinstance(state, KeptState)
