@@ -3,16 +3,16 @@
 ``3.41.1f`` is a tag set by its number, an epoch and bits in hexadecimal; dimensions in which it was released follow,
 ``3.41.1f.geography+network``; ``;`` stands between them. They are in one order, so equal parts are equal texts.
 
-Behind a ``|`` may stand what a release took out of the event, as quoted JSON: the log is where operators look it up,
+Behind a ``|`` may stand what a release took out of the event, as JSON in base64: the log is where operators look it up,
 and nothing of this text ever leaves it.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -65,13 +65,15 @@ def stamps_in(text: str) -> str:
 
 def with_withheld(text: str, attributes: Mapping[str, Any]) -> str:
     """A text of parts, with what the event does not say of itself."""
-    return f"{text}{_WITHHELD}{quote(msgspec.json.encode(attributes))}" if attributes else text
+    if not attributes:
+        return text
+    return f"{text}{_WITHHELD}{base64.b64encode(msgspec.json.encode(attributes)).decode('ascii')}"
 
 
 def withheld_in(text: str) -> dict[str, Any]:
     """What :func:`with_withheld` put there."""
-    _, _, quoted = text.partition(_WITHHELD)
-    found: dict[str, Any] = msgspec.json.decode(unquote(quoted)) if quoted else {}
+    _, _, written = text.partition(_WITHHELD)
+    found: dict[str, Any] = msgspec.json.decode(base64.b64decode(written)) if written else {}
     return found
 
 
