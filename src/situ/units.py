@@ -1,7 +1,8 @@
 """Units: what a number counts, and how one unit becomes another, exactly.
 
 Physical units come from pint's catalogue and are read once, when declarations are checked; nothing that
-runs per event touches pint. Units that are not physical (``EUR``, ``building_a``) are *labels*: a
+runs per event touches pint. Those that people write are in :mod:`situ.unit_table`, since pint takes most of a
+second to load. Units that are not physical (``EUR``, ``building_a``) are *labels*: a
 project declares them and only a function converts between them.
 
 A :class:`Unit` is a product of powers of atoms. Scales and offsets are rationals, so a conversion is computed
@@ -23,7 +24,7 @@ from situ.errors import nearest
 if TYPE_CHECKING:
     import pint
 
-_ATOM = re.compile(r"[^\W\d][\w]*|[%°]\w*|Δ°\w+")
+_ATOM = re.compile(r"Δ°\w+|[^\W\d]\w*|[%°]\w*")
 _FACTOR = re.compile(rf"\s*(?P<atom>{_ATOM.pattern})\s*(?:(?:\^|\*\*)\s*(?P<power>-?\d{{1,2}}))?\s*")
 _LONGEST = 100
 _LARGEST_POWER = 9
@@ -125,6 +126,7 @@ class Unit:
 NO_UNIT = Unit()
 
 
+@functools.lru_cache(maxsize=4096)
 def conversion(source: Unit, target: Unit) -> tuple[Fraction, Fraction]:
     """The exact (scale, offset) with ``target_value = source_value * scale + offset``."""
     if source.dimension != target.dimension:
@@ -187,12 +189,46 @@ def _registry() -> pint.UnitRegistry[Fraction]:
 
 @functools.cache
 def _physical_atom(name: str) -> Atom:
+    row = _table().get(name)
+    return atom_from_pint(name) if row is None else _read_row(row)
+
+
+@functools.cache
+def _table() -> Mapping[str, str]:
+    """The row of each name in the table."""
+    from situ.unit_table import ROWS
+
+    return {name: row for row in ROWS.splitlines() for name in row.rpartition(" | ")[2].split(" ")}
+
+
+def _read_row(row: str) -> Atom:
+    symbol, base, scale, offset, _ = row.split(" | ")
+    powers = (part.partition("^") for part in base.split())
+    return Atom(
+        symbol=symbol,
+        base=tuple((unit, Fraction(power or 1)) for unit, _, power in powers),
+        scale=Fraction(scale),
+        offset=Fraction(offset),
+    )
+
+
+def names_of_pint() -> Iterable[str]:
+    """The names of units in pint's catalogue, those with prefixes left out."""
+    fresh = _registry.__wrapped__()  # one that has been used lists the prefixed units that it was asked for, too
+    return (name for name in dir(fresh) if _ATOM.fullmatch(name))
+
+
+def atom_from_pint(name: str) -> Atom:
+    """What pint's catalogue says of a unit; :class:`UnknownUnit` if it has none of that name."""
     import pint
 
     registry = _registry()
     spelled = _SPELLINGS.get(name, name)
     try:
-        canonical = registry.get_name(_one_meaning(registry.parse_unit_name(spelled), name))
+        prefix, unit = _one_meaning(registry.parse_unit_name(spelled), name)
+        if prefix and any(another for another, _, _ in registry.parse_unit_name(unit)):
+            raise UnknownUnit(name)  # two prefixes, which pint takes or not depending on what it was asked before
+        canonical = registry.get_name(prefix + unit)
         at = [registry.Quantity(Fraction(n), canonical).to_root_units() for n in range(3)]
     except (pint.errors.PintError, AttributeError, ValueError, KeyError, TypeError):
         raise UnknownUnit(name) from None
@@ -203,16 +239,16 @@ def _physical_atom(name: str) -> Atom:
     return Atom(symbol=_symbol(canonical, registry), base=base, scale=one - zero, offset=zero)
 
 
-def _one_meaning(candidates: Iterable[tuple[str, str, str]], name: str) -> str:
-    """A name can read as a unit or as prefix and unit (``mins``: minutes or milli-inches); the plain unit is meant."""
+def _one_meaning(candidates: Iterable[tuple[str, str, str]], name: str) -> tuple[str, str]:
+    """Prefix and unit. A name can be read in both ways (``mins``: minutes or milli-inches); the plain unit is meant."""
     found = list(candidates)
     plain = [unit for prefix, unit, _ in found if not prefix]
     if plain:
-        return plain[0]
+        return "", plain[0]
     if len(found) != 1:
         raise UnknownUnit(name)
     prefix, unit, _ = found[0]
-    return prefix + unit
+    return prefix, unit
 
 
 def _symbol(canonical: str, registry: pint.UnitRegistry[Fraction]) -> str:

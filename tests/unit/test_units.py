@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from situ.units import IncompatibleUnits, Units, UnknownUnit, conversion
+from situ.units import IncompatibleUnits, Unit, Units, UnknownUnit, _table, atom_from_pint, conversion
 
 UNITS = Units({"EUR": "currency", "USD": "currency", "building_a": "label"})
 
 SPELLINGS = [
     ("m", "meter"), ("km/h", "kilometer/hour"), ("degC", "°C"), ("degF", "°F"), ("%", "percent"), ("deg", "°"),
+    ("delta_degC", "Δ°C"),
     ("m^2", "m**2"), ("m^2", "m*m"), ("kg*m/s^2", "kg·m/s^2"), ("1/s", "s^-1"), ("µs", "us"), ("EUR/kg", "EUR/kg"),
 ]  # fmt: skip
 
@@ -103,3 +104,28 @@ def test_products_and_quotients_cancel() -> None:
 def test_the_catalogue_of_units_is_loaded_only_when_one_is_read() -> None:
     code = "import sys, situ.units, situ.expr.check; assert 'pint' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("text", ["millikilogram", "kilokilometer", "rmicromole"])
+def test_a_second_prefix_is_no_unit_whatever_was_read_before(text: str) -> None:
+    for before in ("kilometer", "micromole"):
+        atom_from_pint(before)  # now pint lists it like a unit without prefix
+    with pytest.raises(UnknownUnit):
+        UNITS.parse(text)
+
+
+def test_the_table_says_of_every_name_what_pint_says() -> None:
+    """Whatever its generator wrote; what it leaves out is looked up in pint."""
+    for name in _table():
+        assert UNITS.parse(name) == Unit(((atom_from_pint(name), Fraction(1)),)), name
+
+
+def test_units_that_are_not_in_the_table_are_read_all_the_same() -> None:
+    assert "hectofurlong" not in _table()
+    assert conversion(UNITS.parse("hectofurlong"), UNITS.parse("furlong")) == (100, 0)
+
+
+def test_what_people_write_is_read_without_pint() -> None:
+    program = "import sys\nfrom situ.units import Units, _familiar\nunits = Units()\n"
+    program += "for name in _familiar():\n    units.parse(name)\nassert 'pint' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
