@@ -269,6 +269,9 @@ class Context:
     """Of a root that was replaced, as those see it who extend it: the context that leads from it to what came after."""
     derive: bool = False
     """Event types that rules change and no mapping names get a type of their own name with the changed attributes."""
+    compiled: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What :mod:`situ.interpretation.transformation` made of it. Everything that needs it reads it here, so that a
+    context is compiled once however many ask; one that is changed is another context."""
 
     @property
     def chain(self) -> Iterator[Context]:

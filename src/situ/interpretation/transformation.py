@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.catalogue import NO_WAY, PASSES_UNMAPPED
-from situ.errors import Problems, SituError
+from situ.errors import Problem, Problems, SituError
 from situ.expr.print import print_expression
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.calls import External
@@ -25,7 +25,7 @@ from situ.interpretation.precedence import key
 from situ.interpretation.resolution import Rules
 from situ.interpretation.steps import Provenance, Step, Value, provenance
 from situ.interpretation.verify import Verification
-from situ.types.model import ListOf, Named, Struct, Type, is_subtype, plain
+from situ.types.model import ListOf, Named, Struct, Type, plain, supertypes
 from situ.types.table import Types
 
 
@@ -101,11 +101,29 @@ def transformations(context: Context, direction: Direction, problems: Problems) 
 
     compiled = own_transformations(context, direction, problems)
     bridge = context.root.bridge
-    return compiled if bridge is None else bridged(compiled, transformations(bridge, direction, Problems()), direction)
+    if bridge is None:
+        return compiled
+    known: dict[Direction, Mapping[str, Transformation]] = context.compiled.setdefault("bridged", {})
+    if direction not in known:
+        known[direction] = bridged(compiled, transformations(bridge, direction, Problems()), direction)
+    return known[direction]
 
 
 def own_transformations(context: Context, direction: Direction, problems: Problems) -> Mapping[str, Transformation]:
     """The same, from and to what the context takes for root."""
+    known: dict[Direction, _Compiled] = context.compiled.setdefault("own", {})
+    if direction not in known:
+        found = Problems()
+        known[direction] = (_compile(context, direction, found), tuple(found))
+    made, told = known[direction]
+    problems.extend(told)
+    return made
+
+
+_Compiled = tuple[Mapping[str, Transformation], tuple[Problem, ...]]
+
+
+def _compile(context: Context, direction: Direction, problems: Problems) -> Mapping[str, Transformation]:
     compiled: dict[str, Transformation] = {}
     compiling = _Compiling(context, direction)
     for name in sorted(compiling.types.events):
@@ -125,7 +143,10 @@ def own_transformations(context: Context, direction: Direction, problems: Proble
 def mapping_for(event: Struct, mappings: Mapping[Struct, MappedTo]) -> MappedTo | None:
     """The mapping whose source is nearest to the type of the event."""
     path = Traversal(event=event)
-    above = [mapping for source, mapping in mappings.items() if is_subtype(event, source)]
+    known = dict.fromkeys(each for each in supertypes(event) if isinstance(each, Struct) and each in mappings)
+    # The order of the mappings decides between two that are as near.
+    sources = known if len(known) < 2 else [source for source in mappings if source in known]
+    above = [mappings[source] for source in sources]
     return min(above, key=lambda mapping: key(Pattern(head=mapping.source), path), default=None)
 
 
