@@ -8,9 +8,9 @@ another policy does not come because what that one reads did not come: then that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.parts import Part
 from situ.deployment.releasing import Releases
 from situ.deployment.seeing import Seeing
@@ -20,9 +20,44 @@ from situ.situation.domain.concepts import containers_of
 from situ.situation.domain.cover import needed_of
 from situ.situation.policies.leaves import leaves_of, parts
 from situ.situation.policies.policy import Policy, Relation
+from situ.sources.model import Source
 from situ.subscription.model import ROOT
 from situ.tags import TagSet
 from situ.types.model import supertypes
+
+if TYPE_CHECKING:
+    from situ.deployment.detecting import Detecting, Watch
+
+
+def tables_of(policy: Policy, deployment: Deployment, cover: Mapping[str, Sequence[str]]) -> set[str]:
+    """The tables that say something which the policy asks for, of instances or of what these are in.
+
+    ``cover``: the tables that are read of each concept.
+    """
+    ontology = deployment.ontology
+
+    def members(concept: str) -> tuple[str, ...]:
+        return ontology.concepts[concept].members or (concept,)
+
+    def tells(name: str, concept: str, attribute: str, around: Collection[str]) -> bool:
+        """Whether a table says which instances of a concept there are, or this of them; or where they are."""
+        source = deployment.sources[name]
+        given = provided(source, ontology.concepts[source.concept])
+        return source.concept == concept or attribute in given or not given.keys().isdisjoint(around)
+
+    found: set[str] = set()
+    for end in needed_of(policy, deployment.actions):
+        for concept in members(end.concept):
+            chain = containers_of(concept, ontology.containers)
+            around = chain if end.attribute in chain else ()
+            for each in (concept, *(member for container in around for member in members(container))):
+                found.update(name for name in cover.get(each, ()) if tells(name, each, end.attribute, around))
+    return found
+
+
+def sees_rows(seeing: Seeing, source: Source, reads: TagSet) -> bool:
+    """Whether those who read as this see the rows of a table: they have its tags and pass no filter."""
+    return seeing.sees((seeing.numbers.of(source.scopes), seeing.epoch, 0, 0, ""), reads)
 
 
 class Beside:
@@ -34,24 +69,7 @@ class Beside:
 
     def sources(self, watch: Watch) -> set[str]:
         """The tables that say something which the policy asks for, of instances or of what these are in."""
-        ontology, cover = self._detecting.ontology, self._detecting.tables.cover.sources
-        found: set[str] = set()
-        for end in needed_of(watch.policy, self._detecting.actions):
-            for concept in ontology.concepts[end.concept].members or (end.concept,):
-                chain = containers_of(concept, ontology.containers)
-                around = chain if end.attribute in chain else ()
-                for each in (concept, *(member for container in around for member in self._members(container))):
-                    found.update(name for name in cover.get(each, ()) if self._tells(name, each, end.attribute, around))
-        return found
-
-    def _tells(self, name: str, concept: str, attribute: str, around: Collection[str]) -> bool:
-        """Whether a table says which instances of a concept there are, or this of them; or where they are."""
-        source = self._deployment.sources[name]
-        given = provided(source, self._detecting.ontology.concepts[source.concept])
-        return source.concept == concept or attribute in given or not given.keys().isdisjoint(around)
-
-    def _members(self, concept: str) -> tuple[str, ...]:
-        return self._detecting.ontology.concepts[concept].members or (concept,)
+        return tables_of(watch.policy, self._deployment, self._detecting.tables.cover.sources)
 
     def of_sources(self, watch: Watch) -> frozenset[Part]:
         """The stamps of their rows."""

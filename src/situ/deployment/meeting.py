@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from situ.deployment.absence import Beside
+from situ.deployment.absence import Beside, sees_rows
 from situ.deployment.detecting import Detecting, Watch
 from situ.deployment.parts import Part, read_parts, united, write_parts
 from situ.deployment.releasing import LetGo, Releases
@@ -41,7 +41,7 @@ class Meeting:
     """The policies of one version."""
 
     def __init__(self, deployment: Deployment, detecting: Detecting, seeing: Seeing) -> None:
-        self._detecting, self._seeing = detecting, seeing
+        self._deployment, self._detecting, self._seeing = deployment, detecting, seeing
         self._releases = Releases(seeing.graph)
         self._beside = Beside(deployment, detecting, seeing, self._releases)
         self._always: dict[str, frozenset[Part]] = {}
@@ -72,8 +72,7 @@ class Meeting:
 
     def _shows(self, source: str, watch: Watch) -> bool:
         assert watch.reads is not None
-        tags, epoch, bits, _ = self._beside.row_of(source)
-        return self._seeing.sees((tags, epoch, bits, bits, ""), watch.reads)
+        return sees_rows(self._seeing, self._deployment.sources[source], watch.reads)
 
     def always(self, policy: str) -> frozenset[Part]:
         """What counts for all situations of a policy: rows of tables, and what they say is absent."""

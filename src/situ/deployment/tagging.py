@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from situ.catalogue import UNSEEN_SOURCE
+from situ.deployment.absence import sees_rows, tables_of
+from situ.deployment.seeing import Seeing
 from situ.deployment.snapshot import Deployment
 from situ.errors import Problem
+from situ.situation.domain.cover import cover, needed_of
 from situ.situation.policies.leaves import leaves_of
 from situ.situation.policies.policy import Is, Policy
 from situ.sources.model import Source
@@ -24,9 +26,6 @@ from situ.visibility.compile import compile_visibility, number_filters
 from situ.visibility.epochs import Epochs
 from situ.visibility.graph import ScopeGraph
 from situ.visibility.rights import NO_PLACES, Tagging, check_tags, nothing_said
-
-if TYPE_CHECKING:
-    from situ.deployment.meeting import Meeting
 
 NOT_WRITTEN: Mapping[str, WrittenTags] = MappingProxyType({})
 
@@ -79,16 +78,16 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
         for id, each in deployment.subscriptions.items()
         if any(type.startswith(_SITUATION) for type in each.types)
     }
-    meeting = _meeting(deployment)
+    tables = _tables(deployment)
+    unseen = _unseen(deployment, tables)
     for name, policy in deployment.policies.items():
         tags = graph.tags_of(name)
-        tables = meeting.tables(name) if name in deployment.running else ()
-        for source in meeting.unseen(name) if name in deployment.running else ():
+        for source in unseen.get(name, ()):
             yield UNSEEN_SOURCE(tags.place or policy.location, policy=name, source=source)
         released = frozenset(
             dimension for each in graph.releases if each.policy == name for dimension in each.dimensions
         )
-        needed = [*_needed(deployment, policy), *({deployment.sources[each].scopes} for each in tables)]
+        needed = [*_needed(deployment, policy), *({deployment.sources[each].scopes} for each in tables.get(name, ()))]
         problem = unreached(epochs, 0, name, (tags.publishes, tags.reads), needed, told, released)
         if problem is not None:
             yield problem.code(tags.place, **problem.values)
@@ -97,16 +96,26 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
 _SITUATION = "situ.situation"
 
 
-def _meeting(deployment: Deployment) -> Meeting:
-    # Whoever has no scopes need not wait until all that detection works with is loaded.
-    from situ.deployment.detecting import Detecting
-    from situ.deployment.meeting import Meeting
-    from situ.deployment.seeing import Seeing
+def _tables(deployment: Deployment) -> Mapping[str, set[str]]:
+    """The tables that each running policy asks something of. What detects, which takes long to load, is not needed."""
+    running = deployment.running
+    needed = frozenset().union(*(needed_of(each) for each in running.values()))
+    read = cover(needed, deployment.ontology, deployment.sources).sources
+    return {name: tables_of(policy, deployment, read) for name, policy in running.items()}
 
-    numbered = deployment.numbered()
-    seeing, detecting = Seeing.of(numbered), Detecting.of(numbered)
+
+def _unseen(deployment: Deployment, tables: Mapping[str, set[str]]) -> Mapping[str, tuple[str, ...]]:
+    """Those of them that a policy does not see."""
+    seeing = Seeing.of(deployment.numbered())
     assert seeing is not None
-    return Meeting(numbered, detecting, seeing)
+    return {
+        name: tuple(
+            each
+            for each in sorted(some)
+            if not sees_rows(seeing, deployment.sources[each], deployment.scopes.tags_of(name).reads)
+        )
+        for name, some in tables.items()
+    }
 
 
 def _needed(deployment: Deployment, policy: Policy) -> Iterator[set[TagSet]]:
