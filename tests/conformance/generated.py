@@ -18,8 +18,12 @@ from situ.subscription.model import Subscription
 
 TYPES = """
 version: 1
+types:
+  Probe: {depth: double}
+  Fine(Probe): {grade: double}
+  Coarse(Probe): {grade: string, wear: optional double}
 events:
-  Reading: {sensor: string, value: double, unit: optional string}
+  Reading: {sensor: string, value: double, unit: optional string, by: optional Probe}
   Alarm: {text: string, level: int}
   Fire(Alarm): {floor: int}
 """
@@ -128,6 +132,8 @@ class Generated:
             data: dict[str, Any] = {"sensor": f"s{chance.randrange(12)}", "value": round(chance.uniform(-20, 120), 2)}
             if chance.random() < 0.3:
                 data["unit"] = chance.choice(("C", "F", "°C", "𝄞\n"))
+            if chance.random() < 0.3:
+                data["by"] = self._probe()
         else:
             data = {"text": chance.choice(("hot", "smoke", "ünlock", 'say "no"')), "level": chance.randrange(6)}
             if type == "Fire":
@@ -151,6 +157,20 @@ class Generated:
         else:
             event["data"] = data
         return event
+
+    def _probe(self) -> dict[str, Any]:
+        """A value of the declared type or of a subtype; subtypes disagree on what a grade is."""
+        chance = self._chance
+        depth = {"depth": round(chance.uniform(-5, 20), 1)}
+        match chance.randrange(4):
+            case 0:
+                return depth
+            case 1:
+                return {"$type": "Coarse", **depth, "grade": chance.choice(("a", "b", "12"))}
+            case 2:
+                return {"$type": "Coarse", **depth, "grade": "c", "wear": round(chance.uniform(0, 9), 1)}
+            case _:
+                return {"$type": "Fine", **depth, "grade": float(chance.randrange(-3, 9))}
 
     def _bad(self, client: str) -> bytes:
         chance = self._chance
@@ -233,6 +253,9 @@ class Generated:
             "unit IS NULL",
             f"NOT (unit = 'C' AND value > {value})",
             f"unit = '°C' OR NOT sensor = '{sensor}'",
+            f"by.depth > {level}",
+            f"by IS Fine AND by.depth <= {value}",
+            f"NOT by IS Coarse OR value < {value}",
         )
         alarm = (f"level >= {level}", f"level = {level} AND text <> 'hot'", "type IS Fire", "text LIKE '%\"%'")
         fire = (f"floor < {level - 2}", f"floor + level > {level}")

@@ -14,8 +14,8 @@ WORKS = """
 version: 1
 context: works
 events:
-  Measured: {probe: string, value: double, unit: {type: string, default: C}}
-  Measurable: {probe: string, value: double, unit: optional string}
+  Measured: {probe: string, value: double, unit: {type: string, default: C}, by: optional Probe}
+  Measurable: {probe: string, value: double, unit: optional string, by: optional Probe}
   Warning: {text: string, level: double}
 maps:
   - both: Reading <-> Measurable
@@ -26,12 +26,14 @@ maps:
   - in: Warning -> Alarm
     attributes: {level: {default: 3}, text: {expr: "text || to_string(to_long(60 / level))"}}
 rules:
-  out: [Reading.value -> times, Alarm.level -> share]
+  out: [Reading.value -> times, Alarm.level -> share, Probe.depth -> times, Fine -> graded, Coarse.grade -> loud]
   in: [Measurable.value -> through, Measured.value -> through]
 functions:
   times: double -> double = value * 4
   through: double -> double = value / 4
   share: int -> double = 60 / value
+  loud: string -> string = upper(value)
+  graded: Fine -> Probe = struct(value.depth + value.grade AS depth)
 """
 _THEIRS = "{context: works, advertisements: {readings: {type: Measurable}, alarms: {type: Warning}}}"
 _OURS = "{advertisements: {readings: {type: Reading}, alarms: {type: Alarm}}}"
@@ -85,6 +87,10 @@ class GeneratedInContexts(Generated):
                 ("Measurable", f"probe IN ('{probe}', 's1') OR value = {other}"),
                 ("Measurable", f"NOT (unit = 'C' AND value > {value})"),
                 ("Measurable", "event.source LIKE 'press-4/%'"),
+                ("Measurable", f"by.depth > {value / 4}"),
+                ("Measurable", f"by.depth > {level} OR value = {other}"),
+                ("Measurable", f"by IS Coarse AND by.depth <= {level}"),
+                ("Measurable", f"NOT by IS Fine AND value > {value}"),
                 ("Warning", ""),
                 ("Warning", f"level >= {level} AND text <> 'hot'"),
                 ("Warning", f"level = {level}"),

@@ -369,11 +369,11 @@ def test_filters_read_the_same_from_structs_and_from_texts() -> None:
             assert type is not None
             every = [each.name for each in type.attributes]
             for names in (None, [name for name in every if make.dice.random() < 0.3]):
-                expected = data_reader(type, names)(row.data)
-                assert repr(sorted(row_reader(type, names)(row).items())) == repr(sorted(expected.items())), row
+                expected = data_reader(type, names, types)(row.data)
+                assert repr(sorted(row_reader(type, names, types)(row).items())) == repr(sorted(expected.items())), row
                 without_text = msgspec.structs.replace(row, data=b"")
                 with suppress(msgspec.DecodeError):
-                    at_hand += bool(row_reader(type, names)(without_text))
+                    at_hand += bool(row_reader(type, names, types)(without_text))
     assert at_hand > 100
 
 

@@ -76,7 +76,7 @@ def expected(deployment: Deployment, where: str, rows: list[Row]) -> dict[int, A
     assert gauge is not None
     limits = deployment.settings.expression_limits
     filter_ = Filter("Gauge", read_filter("desk/all", gauge, where, us.types, deployment.definitions, limits))
-    read = data_reader(gauge, filter_.data)
+    read = data_reader(gauge, filter_.data, us.types)
     converted = [interpretation.out_of_root(row, "us") for row in rows]
     return {
         index: json.loads(row.data)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 import pytest
 
-from situ.errors import Problems, SituError
+from situ.errors import Problem, Problems, SituError
+from situ.event.intake import Intake
+from situ.event.message import join_lines
+from situ.event.row import Origin, Row
 from situ.expr.check import check_condition
 from situ.expr.interpret import interpret
 from situ.expr.print import print_literal
@@ -20,11 +25,18 @@ from situ.interpretation.convert import Converter
 from situ.interpretation.mediation import mediate
 from situ.interpretation.model import Direction
 from situ.interpretation.transformation import Transformation, transformations
+from situ.subscription.explain import explain_match
+from situ.subscription.model import Subscription
+from situ.subscription.routing import Routing, compile_routing
+from situ.types.encode import encode
 from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Struct, Type, plain
 from tests.transformations import ENVELOPE, Case, generated_case, make_attributes
 
 COMPARED = {DOUBLE, INT, LONG, STRING}
 EVENTS, FILTERS = 8, 4
+RECEIVED = 1_793_521_800_000_000
+TIMES = 3
+"""So often the events stand behind each other where they are routed together: many are looked up in columns."""
 
 
 def places(struct: Struct, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[tuple[tuple[str, ...], Type]]:
@@ -82,6 +94,27 @@ def outcome(converter: Converter, data: Any) -> Any:
         return None
 
 
+class Asked(NamedTuple):
+    """A subscription, and for each event whether what would be delivered passes its filter; None: nothing would be."""
+
+    subscription: Subscription
+    conditions: Mapping[str, Node]
+    wanted: list[bool | None]
+
+
+class Conditions:
+    """What was asked in the terms of the context, by the subscription."""
+
+    def __init__(self, asked: Iterable[Asked]) -> None:
+        self._by_id = {each.subscription.id: each.conditions for each in asked}
+
+    def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
+        return self._by_id[subscription.id]
+
+    def observations(self, subscription: Subscription) -> Iterable[Problem]:  # noqa: ARG002 of the protocol
+        return ()
+
+
 def compare(seed: int, case: Case, made: Transformation, outbound: dict[str, Transformation]) -> int:
     dice = random.Random(seed)
     converter = Converter(made)
@@ -90,26 +123,69 @@ def compare(seed: int, case: Case, made: Transformation, outbound: dict[str, Tra
     filters = Filters(dice, made.target, delivered)
     if not filters.places or not filters.delivered:
         return 0
-    compared = 0
+    asked: list[Asked] = []
     scope = event_scope(made.target, types=made.targets)
-    for _ in range(FILTERS):
+    for number in range(FILTERS):
         where = filters.text()
         checked = check_condition(where, scope)
         if checked.node is None:
             continue  # numbers with units are compared with quantities, which this does not write
         try:
-            asked = mediate("a/b", [made.target.name], where, case.context, outbound, {})
+            conditions = mediate("a/b", [made.target.name], where, case.context, outbound, {})
         except SituError:
             continue  # a type that the generator gave to parts only
-        event = {**ENVELOPE, "type": made.source.name}
-        for data, given in zip(sent, delivered, strict=True):
-            if given is None:
-                continue  # matched or not, it is a dead letter for this context
-            received = {**ENVELOPE, "type": made.target.name}
-            here, there = holds(asked[made.source.name], event, data), holds(checked.node, received, given)
-            assert here == there, (seed, made.source.name, where, data, given)
+        received = {**ENVELOPE, "type": made.target.name}
+        # Of what cannot be converted nothing is said: matched or not, it is a dead letter for this context.
+        wanted = [None if given is None else holds(checked.node, received, given) for given in delivered]
+        subscription = Subscription(
+            client="desk", name=f"s{number}", types=(made.target.name,), where=where, context="c", durable=False
+        )
+        asked.append(Asked(subscription, conditions, wanted))
+    return hold_routed(seed, made, sent, asked)
+
+
+def hold_routed(seed: int, made: Transformation, sent: list[Any], asked: list[Asked]) -> int:
+    """From the bytes that a client sends through decoding, reading and the index, as both engines do it."""
+    body = join_lines([line_of(made, data) for data in sent])
+    intake = Intake(made.types, extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
+    rows = intake.decode(body, Origin(client="gate", incarnation=1, seq=1, received=RECEIVED, pos=65_536))
+    assert all(isinstance(row, Row) for row in rows), rows
+    kept = [row for row in rows if isinstance(row, Row)]
+    routing = compile_routing(
+        types=made.types,
+        functions={},
+        subscriptions={each.subscription.id: each.subscription for each in asked},
+        mediator=Conditions(asked),
+    )
+    one_by_one = [routed(routing, [row]) for row in kept]
+    together = routed(routing, kept * TIMES)
+    compared = 0
+    for each in asked:
+        name = each.subscription.name
+        for place, (row, wanted) in enumerate(zip(kept, each.wanted, strict=True)):
+            if wanted is None:
+                continue
+            found = {
+                "matched": routing.matches(each.subscription.id, row),
+                "explained": explain_match(routing, each.subscription.id, row).matched,
+                "one by one": (0, name) in one_by_one[place],
+                "together": (place, name) in together,
+            }
+            assert found == dict.fromkeys(found, wanted), (seed, made.source.name, each.subscription.where, row.data)
             compared += 1
     return compared
+
+
+def line_of(made: Transformation, data: Any) -> bytes:
+    event = {"specversion": "1.0", "id": ENVELOPE["id"], "source": ENVELOPE["source"], "type": made.source.name}
+    written = {**event, "time": "2026-11-01T08:30:00Z", "data": encode(made.source, data, made.types)}
+    return json.dumps(written).encode()
+
+
+def routed(routing: Routing, rows: list[Row]) -> set[tuple[int, str]]:
+    """Places of rows, and the names of the subscriptions that want them."""
+    found = routing.route(rows) if len(rows) > 1 else routing.route_one(rows[0])
+    return {(place, name) for place, _, names in found.live for name in names.split(",")}
 
 
 def judge(seeds: range) -> int:

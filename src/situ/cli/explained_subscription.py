@@ -143,7 +143,8 @@ def _index(event: Struct, routing: Routing) -> TypeIndex:
     """As the engines have it for events of this type: with everybody's filters, which decide together."""
     by_type = routing.wanted.by_type
     above = sorted(str(each) for each in supertypes(event))
-    return TypeIndex.of(event, [each for type in above for each in by_type.get(type, ())])
+    filters = [each for type in above for each in by_type.get(type, ())]
+    return TypeIndex.of(event, filters, routing.wanted.meaning.types)
 
 
 def _show(atom: Atom) -> str:

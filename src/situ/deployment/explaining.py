@@ -150,4 +150,5 @@ def _root_event(seeing: Seeing, row: Row) -> RootEvent | None:
     if type is None:
         return None
     envelope = {**read_envelope(row), "type": row.type}
-    return RootEvent(filters=seeing.filters, type=row.type, envelope=envelope, data=data_reader(type, None)(row.data))
+    data = data_reader(type, None, seeing.filters.types)(row.data)
+    return RootEvent(filters=seeing.filters, type=row.type, envelope=envelope, data=data)

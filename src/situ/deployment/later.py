@@ -35,7 +35,7 @@ class Decision:
         return cls(
             reasons=f"what {' and '.join(f'`{name}`' for name in functions)} gives",
             _test=compile_test(condition, ("event", "data")).call,
-            _read=data_reader(way.source, Filter(way.source.name, condition).data),
+            _read=data_reader(way.source, Filter(way.source.name, condition).data, way.types),
         )
 
     def wants(self, row: Row) -> bool | None:

@@ -77,7 +77,7 @@ class _Reading:
         return cls(
             state=state,
             references=References(history=state.history, ttl=state.ttl, most=state.max_keys),
-            read=data_reader(state.event, names),
+            read=data_reader(state.event, names, types),
             key=key,
             keep=tuple((name, call) for (name, _), call in zip(state.keep, kept, strict=True)),
         )

@@ -71,7 +71,7 @@ class Shapes:
 
     def _reader(self, type: str) -> Callable[[Row], Mapping[str, Any]]:
         event = self._types.event(type)
-        return (lambda _: _NO_DATA) if event is None else row_reader(event, self._attributes)
+        return (lambda _: _NO_DATA) if event is None else row_reader(event, self._attributes, self._types)
 
     @cached_property
     def _attributes(self) -> frozenset[str]:

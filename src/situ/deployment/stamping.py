@@ -46,7 +46,7 @@ def bits_function(filters: Filters, numbers: Numbers, wanted: int, type: str) ->
     reads = [each for _, node in asked for each in walk(node) if isinstance(each, Read)]
     below = [each.path for each in reads if each.variable == "data"]
     names = frozenset(path[0] for path in below) if all(below) else None
-    read = row_reader(event, names) if below else _nothing
+    read = row_reader(event, names, filters.types) if below else _nothing
     around = read_envelope if any(each.variable == "event" for each in reads) else _nothing
     functions = [_function(asked[start : start + _TOGETHER]) for start in range(0, len(asked), _TOGETHER)]
 

@@ -22,10 +22,11 @@ from situ.expr.scope import Definition, Scope, event_scope
 from situ.expr.simplify import simplify
 from situ.expr.substitute import substitute
 from situ.expr.syntax import locate_in
-from situ.expr.tree import TRUE, And, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
+from situ.expr.tree import TRUE, And, Case, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
 from situ.interpretation.bodies import DATA, EVENT
 from situ.interpretation.model import Context
 from situ.interpretation.transformation import Transformation
+from situ.types.encode import TYPE_KEY
 from situ.types.model import BOOLEAN, STRING, Struct, is_subtype
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.table import Types
@@ -234,5 +235,29 @@ def _part(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
         if made is not None:
             return made
         attribute = of.type.attribute(name)
-        return None if attribute is None else Literal(None, attribute.type, span=span)
-    return attribute_of(of, name, scope, span)
+        if attribute is None:  # of the very type that is declared; a value says only that it is of another
+            return Literal(None, STRING, span=span) if name == TYPE_KEY else None
+        return Literal(None, attribute.type, span=span)
+    declared = attribute_of(of, name, scope, span)
+    if isinstance(of, Case) and declared is not None:
+        return _part_of_each(of, declared, name, scope, span)
+    return declared
+
+
+def _part_of_each(of: Case, declared: Node, name: str, scope: Scope, span: Span) -> Node:
+    """An attribute of a choice is the choice between the attributes; none if they are all the same.
+
+    Which subtype a value is of decides what is made of it, and seldom what is made of one attribute.
+    """
+    parts: list[Node] = []
+    for result in of.results:
+        is_null = isinstance(result, Literal) and result.value is None
+        part = Literal(None, declared.type, span=span) if is_null else _part(result, name, scope, span)
+        if part is None:
+            return declared
+        parts.append(part)
+    conditions = [condition for condition, _ in of.arms]
+    if all(each == parts[0] for each in parts) and not any(each.can_fail for each in conditions):
+        return parts[0]
+    arms = tuple(zip(conditions, parts[:-1], strict=True))
+    return Case(arms, parts[-1], declared.type, declared.unit, span=span)

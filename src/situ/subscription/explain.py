@@ -58,9 +58,10 @@ def explain_match(routing: Routing, subscription: str, row: Row) -> Explained:
 
 
 def _explain(explained: Explained, routing: Routing, filter_: Filter, row: Row) -> Explained:
-    struct = routing.wanted.meaning.types.event(row.type)
+    types = routing.wanted.meaning.types
+    struct = types.event(row.type)
     assert struct is not None, "a filter was found for it"
-    values = {"event": read_envelope(row), "data": data_reader(struct, None)(row.data)}
+    values = {"event": read_envelope(row), "data": data_reader(struct, None, types)(row.data)}
     node = filter_.node
     joined: Literal["AND", "OR", ""] = "AND" if isinstance(node, And) else "OR" if isinstance(node, Or) else ""
     parts = node.args if isinstance(node, And | Or) else (node,)

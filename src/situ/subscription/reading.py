@@ -12,24 +12,48 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from situ.errors import SituError
 from situ.event.instants import instant_at
 from situ.event.plans import field_of, shape_of
 from situ.event.row import Row
+from situ.types.decode import decoder
 from situ.types.model import Primitive, Struct, Type, plain
 from situ.types.python_values import PYTHON_TYPES
-from situ.types.shapes import dict_shape
+from situ.types.shapes import NoShape, dict_shape
+from situ.types.table import Types
 
 Data = Mapping[str, Any]
 
 
-def data_reader(event: Struct, names: Collection[str] | None) -> Callable[[bytes], Data]:
-    """A function from the text of an event's data to those of its attributes; None: all of them."""
-    return msgspec.json.Decoder(dict_shape(event, names)).decode
+def data_reader(event: Struct, names: Collection[str] | None, types: Types) -> Callable[[bytes], Data]:
+    """A function from the text of an event's data to those of its attributes; None: all of them.
+
+    What stands below is of any subtype that ``types`` has of what is declared there.
+    """
+    try:
+        return msgspec.json.Decoder(dict_shape(event, names, types)).decode
+    except NoShape:
+        return _judged_reader(event, names, types)
 
 
-def row_reader(event: Struct, names: Collection[str] | None) -> Callable[[Row], Data]:
+def _judged_reader(event: Struct, names: Collection[str] | None, types: Types) -> Callable[[bytes], Data]:
+    """Where subtypes disagree on an attribute, ``$type`` has to be looked at: slower, in Python."""
+    wanted = tuple(each for each in event.attributes if names is None or each.name in names)
+    judge = decoder(Struct("", wanted), types)
+
+    def read(text: bytes) -> Data:
+        decoded = judge(msgspec.json.decode(text))
+        if decoded.problems:
+            raise SituError(*decoded.problems)
+        found: Data = decoded.value
+        return found
+
+    return read
+
+
+def row_reader(event: Struct, names: Collection[str] | None, types: Types) -> Callable[[Row], Data]:
     """The same from a row: out of its struct, if that holds the very values, else out of its text."""
-    decode = data_reader(event, names)
+    decode = data_reader(event, names, types)
     wanted = [(place, each) for place, each in enumerate(event.attributes) if names is None or each.name in names]
     if not all(_is_at_hand(each.type) for _, each in wanted):
         return lambda row: decode(row.data)

@@ -183,7 +183,7 @@ class Routing:
         if known is None:
             struct = self._event(type)
             assert struct is not None, "a type with types above it is known"
-            read = data_reader(struct, filter_.data)
+            read = data_reader(struct, filter_.data, self.wanted.meaning.types)
             known = self._testers[filter_, type] = lambda row: filter_.test(read_envelope(row), read(row.data))
         return known
 
@@ -206,7 +206,7 @@ class Routing:
         filters = tuple(each for above in sorted(self._above(name)) for each in by_type.get(above, ()))
         shared = self._shared.get(filters)
         if shared is None or not shared.serves(event):
-            shared = self._shared[filters] = TypeIndex.of(event, filters)
+            shared = self._shared[filters] = TypeIndex.of(event, filters, self.wanted.meaning.types)
         self._indexes[name] = shared
         return shared
 

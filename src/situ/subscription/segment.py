@@ -199,6 +199,8 @@ class _Filing:
         mean that it has many values.
         """
         match atom:
+            case OneOf(path=path) | Prefix(path=path) | Bound(path=path) if path not in self._kinds:
+                return 1.0, atom, 0  # of what subtypes have under this name, not all can be compared with it
             case OneOf(path=path, values=values):
                 few = 2 if _bare(self._kinds.get(path)) == BOOLEAN else 10
                 return min(0.9, len(values) / max(few, len(self._constants[path]))), atom, 1

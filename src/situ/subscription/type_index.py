@@ -17,7 +17,9 @@ from situ.subscription.filter import Filter
 from situ.subscription.normal_form import Path
 from situ.subscription.reading import Data, read_envelope, row_reader
 from situ.subscription.segment import EVENT_TIME, Entry, Segment
+from situ.types.encode import TYPE_KEY
 from situ.types.model import DOUBLE, LONG, STRING, ListOf, Struct, Type, plain
+from situ.types.table import Types
 
 _GROWTH = 4
 """A segment is at least so many times as large as the next, or they are merged."""
@@ -36,10 +38,11 @@ _FEW = 16
 class TypeIndex:
     """Filters on the events of one type; immutable."""
 
-    __slots__ = ("_dead", "_event", "_names", "_paths", "_reader", "always", "filters", "scanned", "segments")
+    __slots__ = ("_dead", "_event", "_names", "_paths", "_reader", "_types", "always", "filters", "scanned", "segments")
 
-    def __init__(self, event: Struct, segments: tuple[Segment, ...], dead: int = 0) -> None:
+    def __init__(self, event: Struct, types: Types, segments: tuple[Segment, ...], dead: int = 0) -> None:
         self._event = event
+        self._types = types
         self._dead = dead
         self.segments = segments
         self.filters = sum(len(segment.filters) for segment in segments)
@@ -51,8 +54,8 @@ class TypeIndex:
         self._reader = self._make_reader()
 
     @classmethod
-    def of(cls, event: Struct, filters: Sequence[Filter]) -> TypeIndex:
-        return cls(event, (Segment(event.name, filters, _kinds(event, filters)),) if filters else ())
+    def of(cls, event: Struct, filters: Sequence[Filter], types: Types) -> TypeIndex:
+        return cls(event, types, (Segment(event.name, filters, _kinds(event, filters, types)),) if filters else ())
 
     def changed(
         self, event: Struct, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]
@@ -61,7 +64,7 @@ class TypeIndex:
         dead = self._dead + removed
         if 2 * dead > self.filters:
             kept = [each for segment in self.segments for each in segment.filters if is_wanted(each)]
-            return TypeIndex.of(event, [*kept, *added])
+            return TypeIndex.of(event, [*kept, *added], self._types)
         last, segments = list(added), list(self.segments)
         while segments and last and len(segments[-1].filters) < _GROWTH * len(last):
             merged = [each for each in segments[-1].filters if is_wanted(each)]
@@ -69,8 +72,8 @@ class TypeIndex:
             last = merged + last
             segments.pop()
         if last:
-            segments.append(Segment(event.name, last, _kinds(event, last)))
-        return TypeIndex(event, tuple(segments), dead)
+            segments.append(Segment(event.name, last, _kinds(event, last, self._types)))
+        return TypeIndex(event, self._types, tuple(segments), dead)
 
     def serves(self, event: Struct) -> bool:
         """Whether it says the same of events of this type, of which the same filters are asked."""
@@ -138,7 +141,7 @@ class TypeIndex:
         if not self._paths and not self.scanned:
             return None
         if self._names is None or self._names:
-            return row_reader(self._event, self._names)
+            return row_reader(self._event, self._names, self._types)
         return lambda _: _NO_DATA
 
 
@@ -166,24 +169,28 @@ def _column(path: Path, rows: Sequence[Row], every: Sequence[Data]) -> Sequence[
     return column
 
 
-def _kinds(event: Struct, filters: Sequence[Filter]) -> dict[Path, Type]:
+def _kinds(event: Struct, filters: Sequence[Filter], types: Types) -> dict[Path, Type]:
     """The type of each attribute the filters look at."""
     kinds = dict(_ENVELOPE)
     for each in filters:
         for conjunction in each.conjunctions:
             for atom in conjunction:
                 path: Path | None = getattr(atom, "path", None)
-                if path is not None and path not in kinds and (kind := _kind(event, path[1:])) is not None:
+                if path is not None and path not in kinds and (kind := _kind(event, path[1:], types)) is not None:
                     kinds[path] = kind
     return kinds
 
 
-def _kind(event: Struct, steps: Sequence[str]) -> Type | None:
-    type: Type = event
+def _kind(event: Struct, steps: Sequence[str], types: Types) -> Type | None:
+    """The type of the single values there; None if there are none, or subtypes disagree on what they are."""
+    structs, found = [event], set[Type]()
     for step in steps:
-        bare = plain(type)
-        attribute = bare.attribute(step) if isinstance(bare, Struct) else None
-        if attribute is None:
-            return None
-        type = attribute.type
-    return None if isinstance(plain(type), Struct | ListOf) else type
+        if step == TYPE_KEY:
+            return STRING
+        found = {plain(each.type) for struct in structs if (each := struct.attribute(step)) is not None}
+        structs = [below for each in found if isinstance(each, Struct) for below in _any_of(each, types)]
+    return found.pop() if len(found) == 1 and not structs and not isinstance(next(iter(found)), ListOf) else None
+
+
+def _any_of(struct: Struct, types: Types) -> list[Struct]:
+    return [each for each in types.subtypes(struct) if isinstance(each, Struct)]
