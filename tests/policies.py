@@ -229,7 +229,7 @@ relations = st.builds(
     says_is=st.booleans(),
     says_of=st.booleans(),
 )
-atoms = st.one_of(relations, st.builds(Comparison, operands, compared, operands))
+atoms = st.one_of(relations, st.builds(Comparison, operands, compared, operands, st.booleans()))
 
 
 def _deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Condition]:

@@ -1,8 +1,8 @@
 """Policies in short, and generated cases: an ontology, what pull sources know, a policy, and what events said.
 
-Relations are written as expressions over aliases, ``A.where = R.id``; clauses as
-``not A.x > 3 or A.x > 1 ->5 B.x > 2``. Times are plain numbers of microseconds. Everything generated is deterministic
-by seed.
+Relations are written as expressions over aliases, ``A.where = R.id``; conditions as
+``not A.x > 3 or A.x > 1 ->5 [B.x > 2 and not B.x > 4] -> A.x > 2``: ``->`` is followed-by, with or without a window,
+and brackets group. Times are plain numbers of microseconds. Everything generated is deterministic by seed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from situ.errors import SituError
 from situ.expr.check import check
 from situ.expr.interpret import interpret
 from situ.expr.runtime import FAILURES
@@ -24,16 +25,21 @@ from situ.expr.tree import Node
 from situ.situation.domain.ontology import Concept, Ontology
 from situ.situation.language.syntax import Consumption
 from situ.situation.meaning.detection import Cause, Instances, Observation
-from situ.situation.policies.leaves import Leaf, parts
+from situ.situation.policies import resolved
+from situ.situation.policies.branches import branches_of
+from situ.situation.policies.leaves import Leaf, signed_relations
+from situ.situation.policies.normal_form import normal_form
 from situ.situation.policies.policy import (
     IT,
     LEFT,
     RIGHT,
+    Absence,
     Alias,
-    Clause,
+    Choice,
     Is,
     Kind,
     Literal,
+    Part,
     Policy,
     Reach,
     Relation,
@@ -128,26 +134,64 @@ def relation(text: str, aliases: Iterable[Alias], reach: float | None = None) ->
     ]
     right = sides[1] if len(sides) == 2 else None
     far = None if reach is None else Reach(left=_COORDINATES, right=_COORDINATES, distance=reach)
-    return Relation(text=text, left=sides[0], right=right, test=test, reach=far)
+    return Relation(text=text, left=sides[0], right=right, test=test, reach=far, compares=True)
 
 
 _COORDINATES = (("pos", "x"), ("pos", "y"))
 
 
-def literal(text: str, aliases: Iterable[Alias], window: int) -> Literal:
-    """A relation, ``not`` before it or not; or two of them with ``->``, or ``->7`` for a window of its own."""
-    first, *rest = re.split(r" ->(\d*) ", text)
-    if not rest:
-        return _is(first, aliases)
-    within, second = rest
-    return Then(_is(first, aliases), _is(second, aliases), int(within) if within else window)
+class Conditions:
+    """Conditions in short → what a policy consists of. Each literal has a place of its own."""
+
+    def __init__(self, aliases: Iterable[Alias]) -> None:
+        self.aliases = tuple(aliases)
+        self.places = 0
+
+    def read(self, text: str) -> resolved.Condition:
+        words = [each for each in re.split(r"(\[|\]| or | and | ->\d* )", text) if each and each.strip()]
+        self.words = [each.strip() for each in words][::-1]
+        found = self._or()
+        assert not self.words, text
+        return found
+
+    def _next(self) -> str:
+        return self.words[-1] if self.words else ""
+
+    def _or(self) -> resolved.Condition:
+        parts = [self._and()]
+        while self._next() == "or":
+            self.words.pop()
+            parts.append(self._and())
+        return parts[0] if len(parts) == 1 else resolved.AnyOf(tuple(parts))
+
+    def _and(self) -> resolved.Condition:
+        parts = [self._sequence()]
+        while self._next() == "and":
+            self.words.pop()
+            parts.append(self._sequence())
+        return parts[0] if len(parts) == 1 else resolved.AllOf(tuple(parts))
+
+    def _sequence(self) -> resolved.Condition:
+        found = self._factor()
+        while self._next().startswith("->"):
+            within = self.words.pop()[2:]
+            found = resolved.FollowedBy(found, self._factor(), int(within) if within else None)
+        return found
+
+    def _factor(self) -> resolved.Condition:
+        word = self.words.pop()
+        if word != "[":
+            self.places += 1
+            return resolved.Holds(_is(word, self.aliases, self.places))
+        found = self._or()
+        assert self.words.pop() == "]"
+        return found
 
 
-def _is(text: str, aliases: Iterable[Alias]) -> Is:
+def _is(text: str, aliases: Iterable[Alias], place: int) -> Is:
     far = re.search(r"distance\(.*\) <= (\d+)$", text)
-    return Is(
-        relation(text.removeprefix("not "), aliases, float(far[1]) if far else None), negated=text.startswith("not ")
-    )
+    made = relation(text.removeprefix("not "), aliases, float(far[1]) if far else None)
+    return Is(made, text.startswith("not "), place)
 
 
 def policy(
@@ -160,10 +204,20 @@ def policy(
 ) -> Policy:
     """``policy("thing A, place R (limit > 3)", "A.where = R.id", "not A.x > 3 or A.x > 5")``."""
     declared = tuple(alias(text) for text in re.split(r", (?=\w+ \w+(?: \(|,|$))", aliases))
+    reading = Conditions(declared)
+    whole = resolved.AllOf(tuple(map(reading.read, clauses)))
+    try:
+        conditions, normal = normal_form(whole, window, 10_000)
+    except SituError as refused:
+        if refused.code != "S151":
+            raise
+        # Nobody can write it, but it has a meaning: it finds nothing.
+        conditions, normal = branches_of(whole, window, 10_000)[0], ()
     return Policy(
         name=name,
         aliases=declared,
-        clauses=tuple(tuple(literal(text, declared, window) for text in clause.split(" or ")) for clause in clauses),
+        conditions=conditions,
+        clauses=normal,
         window=window,
         hold=2 * window if hold is None else hold,
         consumption=Consumption(consumption),
@@ -429,49 +483,79 @@ class _Generator:
         form = dice.choice(dice.choice(forms))
         return form.format(a=a, b=b, r=dice.choice(places or [""]), n=dice.randrange(3), place=dice.choice(self.places))
 
-    def _literal(self, names: dict[str, list[str]], pool: list[str], negated: float) -> str:
+    def _one(self, names: dict[str, list[str]], pool: list[str], negated: float, *, timed: bool = True) -> str:
         dice = self.dice
+        reused = [each for each in pool if timed]
+        made = dice.choice(reused) if reused and dice.random() < 0.3 else self._relation(names, timed)
+        if timed:
+            pool.append(made)
+        return f"not {made}" if dice.random() < negated else made
 
-        def one(timed: bool, negated: float = negated) -> str:
-            reused = [each for each in pool if timed]
-            made = dice.choice(reused) if reused and dice.random() < 0.3 else self._relation(names, timed)
-            if timed:
-                pool.append(made)
-            return f"not {made}" if dice.random() < negated else made
+    def _sequence(self, names: dict[str, list[str]], pool: list[str]) -> str:
+        """Two steps or more; some of them read the same, some are to be absent, some are several."""
+        dice = self.dice
+        found = []
+        for _ in range(dice.choice((2, 2, 2, 2, 3, 3, 4))):
+            bias = dice.random()
+            if dice.random() < 0.12:
+                word = dice.choice((" or ", " and "))
+                found.append(f"[{word.join(self._one(names, pool, bias) for _ in range(2))}]")
+            elif found and not found[-1].startswith("[") and dice.random() < 0.15:
+                found.append(found[-1].removeprefix("not "))
+            else:
+                found.append(self._one(names, pool, bias))
+        text = found[0]
+        for each in found[1:]:
+            within = dice.choice(("", "", str(dice.randrange(1, 2 * self.window // self.unit) * self.unit)))
+            text += f" ->{within} {each}"
+        return text
 
-        if dice.random() < 0.35:
-            first, second = one(True, dice.random()), one(True, dice.random())
-            if first.removeprefix("not ") != second.removeprefix("not "):
-                within = dice.choice(("", "", str(dice.randrange(1, 2 * self.window // self.unit) * self.unit)))
-                return f"{first} ->{within} {second}"
-        return one(dice.random() < 0.9)
+    def _literal(self, names: dict[str, list[str]], pool: list[str], negated: float) -> str:
+        if self.dice.random() < 0.35:
+            return self._sequence(names, pool)
+        return self._one(names, pool, negated, timed=self.dice.random() < 0.9)
+
+    def _clause(self, names: dict[str, list[str]], pool: list[str], depth: int = 0) -> str:
+        """Literals joined by ``or``, some of which are several joined by ``and``, and so on."""
+        dice = self.dice
+        bias = dice.choice((0.1, 0.5, 0.9))
+        seen: dict[str, str] = {}
+        for _ in range(dice.choice((1, 1, 2, 2, 3)) if not depth else 2):
+            if dice.random() < (0.15 if depth < 2 else 0):
+                made = " and ".join(self._grouped(names, pool, depth) for _ in range(2))
+            else:
+                made = self._literal(names, pool, bias)
+            seen.setdefault(made.removeprefix("not ") if " ->" not in made else made, made)
+        return " or ".join(seen.values())
+
+    def _grouped(self, names: dict[str, list[str]], pool: list[str], depth: int) -> str:
+        made = self._clause(names, pool, depth + 1)
+        return f"[{made}]" if " or " in made else made
 
     def _clauses(self, names: dict[str, list[str]]) -> list[str]:
-        """One that can trigger, and others; no literal twice or together with its opposite in a clause."""
+        """One that can trigger, and others; no literal together with its opposite in one ``or``."""
         dice = self.dice
         pool: list[str] = []
         trigger = self._relation(names)
         pool.append(trigger)
         found = [trigger if dice.random() < 0.7 else self._literal(names, pool, 0.2)]
         for _ in range(dice.choice((0, 1, 1, 1, 2, 2, 3))):
-            bias = dice.choice((0.1, 0.5, 0.9))
-            literals = [self._literal(names, pool, bias) for _ in range(dice.choice((1, 1, 2, 2, 3)))]
-            seen: dict[str, str] = {}
-            for each in literals:
-                seen.setdefault(each.removeprefix("not ") if " ->" not in each else each, each)
-            clause = " or ".join(seen.values())
+            clause = self._clause(names, pool)
             if clause not in found:
                 found.append(clause)
-        if not any(self._triggers(text) for clause in found for text in clause.split(" or ")):
+        if not any(self._triggers(clause) for clause in found):
             found.append(trigger)
         dice.shuffle(found)
         return found
 
-    def _triggers(self, text: str) -> bool:
-        if " ->" in text:
-            first, _, second = re.split(r" ->(\d*) ", text)
-            return not (first.startswith("not ") and second.startswith("not "))
-        return not text.startswith("not ") and any(each in EVENT_BASED for _, each in _USE.findall(text))
+    def _triggers(self, clause: str) -> bool:
+        """Whether something in it, by itself, happens whatever else is chosen."""
+        if re.search(r" or | and |\[", clause):
+            return False
+        steps = re.split(r" ->\d* ", clause)
+        if len(steps) > 1:
+            return not all(each.startswith("not ") for each in steps)
+        return not clause.startswith("not ") and any(each in EVENT_BASED for _, each in _USE.findall(clause))
 
     # ── what is known, and what happened ──
 
@@ -504,9 +588,7 @@ class _Generator:
         watched = sorted(
             {
                 (made.alias(side.alias).concept, side.event)
-                for clause in made.clauses
-                for each in clause
-                for part in parts(each)
+                for part in signed_relations(made)
                 for side in part.relation.sides
                 if side.event
             }
@@ -553,12 +635,41 @@ class _Generator:
         )
 
 
-def signs(clause: Clause) -> set[str]:
-    """Which kinds of literals a clause has: ``+``, ``-``, ``+>-`` and so on, ``=`` for constraints."""
+def signs(parts: Iterable[Part]) -> set[str]:
+    """Which kinds of literals conditions have: ``+``, ``-``, ``+>-`` and so on, ``=`` for constraints; and more.
+
+    ``step twice`` is one that reads as another of its sequence, ``gap`` an absence between what is to happen, ``long
+    gap`` one with a length, ``branch of several`` an ``or`` of which a branch has several parts, ``or in or`` one
+    inside of such a branch.
+    """
     found = set()
-    for each in clause:
-        if isinstance(each, Is):
-            found.add(("=" if each.relation.kind is Kind.CONSTRAINT else "") + "+-"[each.negated])
-        else:
-            found.add(f"{'+-'[each.first.negated]}>{'+-'[each.second.negated]}")
+    for part in parts:
+        match part:
+            case Absence(literals=literals):
+                found |= set(map(_sign, literals))
+            case Choice(branches=branches, absent=absent):
+                found |= {"or"} | signs(absent) | {"or of both"} if absent else {"or"}
+                for branch in branches:
+                    found |= signs(branch)
+                    found |= {"branch of several"} if len(branch) > 1 else set()
+                    found |= {"or in or"} if any(isinstance(each, Choice) for each in branch) else set()
+            case _:
+                found.add(_sign(part))
+                found |= set(_of_sequence(part)) if isinstance(part, Then) else set()
     return found
+
+
+def _sign(literal: Literal) -> str:
+    if isinstance(literal, Is):
+        return ("=" if literal.relation.kind is Kind.CONSTRAINT else "") + "+-"[literal.negated]
+    return f"{'+-'[literal.first.negated]}>{'+-'[literal.second.negated]}"
+
+
+def _of_sequence(then: Then) -> Iterable[str]:
+    texts = [each.relation.text for each in then.parts]
+    if len(set(texts)) < len(texts):
+        yield "step twice"
+    if then.between:
+        yield f"gap {_sign(then)}"
+        if any(gap.within for gap in then.between):
+            yield "long gap"

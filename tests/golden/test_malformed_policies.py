@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from situ.errors import SituError, render
-from situ.situation.language.parse import parse_policy
+from situ.situation.language.parse import parse_condition, parse_policy
 from tests.policies import SECURITY, policy
 
 CASES: dict[str, str] = {
@@ -111,6 +112,16 @@ CASES: dict[str, str] = {
     "not-before-deep-sequence": policy(conditions="not (A is inside R followed-by (B is inside R or A is near B))"),
     "not-before-relation": policy(conditions="not A is inside R"),
     "not-behind-relationship": policy(conditions="A is inside not R"),
+    "not-before-comparison-in-parentheses": policy(conditions="not (A.speed > 50 %)"),
+    "not-before-comparisons": policy(conditions="not (A.speed > 5 and B.speed > 5)"),
+    "not-behind-attribute": policy(conditions="A.state not = 'closed'"),
+    "not-behind-is-and-attribute": policy(conditions="A is inside R and A.state is not 'closed'"),
+    "not-before-value": policy(conditions="A.speed > not 3"),
+    "is-between-values": policy(conditions="A.state is 'closed'"),
+    "not-before-duration": policy(conditions="A is inside R followed-by not within 10 min A.speed > 8"),
+    "not-inside-duration": policy(conditions="A is inside R followed-by within 10 not min A.speed > 8"),
+    "not-before-duration-of-relation": policy(conditions="A.speed > 8 followed-by not within 10 min A is inside R"),
+    "not-before-relation-that-follows": policy(conditions="A.speed > 8 followed-by within 1 s not A inside R"),
     "not-twice": policy(conditions="A is not not inside R"),
     "not-before-is": policy(conditions="A not is inside R"),
     "number-without-unit-or-of": policy(conditions="A is within 5 B"),
@@ -176,3 +187,19 @@ def test_refused_with_place_and_remedy(name: str, golden: Callable[[str, str], N
 
 def test_there_are_a_hundred() -> None:
     assert len(CASES) >= 100
+
+
+_PROPOSED = re.compile(r"`([^`…]*\bnot\b[^`…]*)`")
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("not-b", "not-i", "not-f"))])
+def test_what_is_proposed_for_a_negation_can_be_written(name: str) -> None:
+    """A hint that is refused in turn sends the reader in a circle."""
+    with pytest.raises(SituError) as refused:
+        parse_policy(CASES[name], f"{name}.dpl")
+    hints = " ".join(problem.hint for problem in refused.value.problems)
+    proposed = [each for each in _PROPOSED.findall(hints) if re.search(r"[=<>]| is ", each)]
+    assert proposed or "Write `" in hints
+    for each in proposed:
+        if "X followed-by" not in each:  # said in general
+            parse_condition(f"A.x = 1 {each}" if each.startswith("followed-by") else each)

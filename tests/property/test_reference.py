@@ -11,8 +11,8 @@ import pytest
 from situ.situation.enrichment.rows import BASE
 from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import HELD, choices, detect, matches, negative, refutation
-from situ.situation.policies.leaves import leaves_of, parts, relations_of
+from situ.situation.meaning.reference import Held, Way, detect, matches, occurrences_of, refutation, ways
+from situ.situation.policies.leaves import leaves_of, relations_of
 from situ.situation.policies.policy import Kind
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
@@ -30,29 +30,30 @@ def detected(case: Case, until: int | None = None) -> list[Detection]:
 
 def kinds_of(case: Case) -> set[str]:
     """What there is in a case, by name."""
-    found = {sign for clause in case.policy.clauses for sign in signs(clause)}
+    found = signs(case.policy.conditions)
     found |= {relation.kind.name for relation in relations_of(case.policy)}
     found |= {case.policy.consumption, f"{len(case.policy.aliases)} aliases"}
     happened = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
     met = list(matches(happened))
     if met:
         found.add("detected")
-    if any(HELD in match.clauses for match in met):
+    if any(isinstance(each, Held) for match in met for each in match.way):
         found.add("held")
     if any("+" in cause.id for match in met for cause in match.causes):
         found.add("kept")
-    if any(_refuted(happened, chosen) for chosen in choices(happened, case.policy.clauses, ())):
+    if any(_refuted(happened, way) for way in ways(happened, case.policy.conditions)):
         found.add("refuted")
     return found
 
 
-def _refuted(happened: Happened, chosen: tuple) -> bool:  # type: ignore[type-arg]
-    picked = [met.occurrence for met in chosen if met.occurrence is not None]
+def _refuted(happened: Happened, way: Way) -> bool:
+    picked = occurrences_of(way)
     times = [each.time for each in picked if each.time is not None]
     bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
     return bool(times) and any(
-        met is HELD and refutation(happened, negative(clause), bindings, max(times)) is not None
-        for clause, met in zip(happened.policy.clauses, chosen, strict=True)
+        refutation(happened, each.absence.literals, bindings, max(times)) is not None
+        for each in way
+        if isinstance(each, Held)
     )
 
 
@@ -65,7 +66,14 @@ def test_the_generator_gives_a_good_share_of_everything() -> None:
         "refuted": 0.15,
         "kept": 0.03,
         **dict.fromkeys(("+", "-"), 0.4),
-        **dict.fromkeys(("+>+", "+>-", "->+", "->-"), 0.1),
+        **dict.fromkeys(("+>+", "+>-", "->+"), 0.1),
+        "->-": 0.05,
+        "step twice": 0.05,
+        "gap +>+": 0.03,
+        "long gap": 0.02,
+        **dict.fromkeys(("or", "or of both"), 0.15),
+        "branch of several": 0.08,
+        "or in or": 0.02,
         **dict.fromkeys(("=+", "=-"), 0.04),
         **dict.fromkeys((kind.name for kind in (Kind.QUERY, Kind.CORRELATION)), 0.5),
         **dict.fromkeys(("chronicle", "recent", "all"), 0.2),
@@ -144,13 +152,11 @@ def test_rows_of_leaves_are_the_occurrences_of_queries() -> None:
 def test_rows_of_observations_carry_what_tests_read() -> None:
     for seed in SOME:
         case = generated(seed)
-        for clause in case.policy.clauses:
-            for each in clause:
-                for part in parts(each):
-                    if part.relation.kind is Kind.CORRELATION:
-                        for leaf in leaves_of(case.policy, part.relation):
-                            rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
-                            assert rows.schema.names[len(BASE) :] == [".".join(scalar.path) for scalar in leaf.scalars]
+        for relation in relations_of(case.policy):
+            if relation.kind is Kind.CORRELATION:
+                for leaf in leaves_of(case.policy, relation):
+                    rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
+                    assert rows.schema.names[len(BASE) :] == [".".join(scalar.path) for scalar in leaf.scalars]
 
 
 @pytest.mark.soak

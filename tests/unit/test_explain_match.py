@@ -57,10 +57,10 @@ def test_a_detection_is_explained_clause_by_clause() -> None:
         "so that",
         "  met: A.where = R.id",
         "    A = 5, R = R123 at 2, by s/5-where-2",
-        "  met: A.near not = B.id or B.where not = R.id",
-        "    A.near not = B.id: to the contrary, but not together with the rest,",
+        "  met: not A.near = B.id or not B.where = R.id",
+        "    not A.near = B.id: to the contrary, but not together with the rest,",
         "      A = 5, B = 142 at 5, by s/5-near-5",
-        "    B.where not = R.id: to the contrary, but not together with the rest,",
+        "    not B.where = R.id: to the contrary, but not together with the rest,",
         "      B = 143, R = R123 at 6, by s/143-where-6",
     ]
     assert explain_detection(known, "nothing like that") is None
@@ -76,8 +76,8 @@ def test_a_sequence_is_explained_by_its_parts() -> None:
         "    A.where = 'r1' followed-by A.where = 'r2': A = 1 at 3, by s/1-where-0, s/1-where-3",
         "      A.where = 'r1': A = 1 at 0, by s/1-where-0",
         "      A.where = 'r2': A = 1 at 3, by s/1-where-3",
-        "  met: A.near not = '2'",
-        "    A.near not = '2': nothing to the contrary from -2 to 8",
+        "  met: not A.near = '2'",
+        "    not A.near = '2': nothing to the contrary from -2 to 8",
     ]
 
 
@@ -87,9 +87,9 @@ def test_a_miss_shows_the_counterexample() -> None:
         "  nearest to it: A = 1, R = R12, activated at 0",
         "  met: A.where = R.id",
         "    A = 1, R = R12 at 0, by s/1-where-0",
-        "  not met: A.near not = B.id or B.where not = R.id",
-        "    A.near not = B.id: refuted, A = 1, B = 101 at 4, by s/1-near-4",
-        "    B.where not = R.id: refuted, B = 101, R = R12 at 1, by s/101-where-1",
+        "  not met: not A.near = B.id or not B.where = R.id",
+        "    not A.near = B.id: refuted, A = 1, B = 101 at 4, by s/1-near-4",
+        "    not B.where = R.id: refuted, B = 101, R = R12 at 1, by s/101-where-1",
     ]
 
 
@@ -157,7 +157,7 @@ def test_what_is_lacking_in_a_sequence() -> None:
         Why.BROKEN,
         "`A.where = 'r2'` should have been absent, but was not, A = 1 at 6, by s/1-where-6",
     )
-    chain = policy("thing A", "A.where = 'r1' -> A.where = 'r2'", "A.where = 'r2' -> A.where = 'r3'")
+    chain = policy("thing A", "A.where = 'r1' -> A.where = 'r2' -> A.where = 'r3'")
     early = saw("1", "where", "r2", 0), saw("1", "where", "r3", 2)
     assert missed(chain, *early, saw("1", "where", "r1", 1), saw("1", "where", "r2", 3))[0] is Why.OTHER_OCCURRENCE
 
@@ -168,7 +168,7 @@ def test_clauses_about_absence_are_not_judged_if_nothing_happened() -> None:
         "  nothing of it happened around that time",
         "  not met: A.where = R.id",
         "    A.where = R.id: no event said anything about A that `A.where = R.id` looks at",
-        "  not judged: A.near not = B.id or B.where not = R.id",
+        "  not judged: not A.near = B.id or not B.where = R.id",
     ]
 
 

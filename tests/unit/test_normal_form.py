@@ -9,7 +9,7 @@ import pytest
 from situ.errors import Location, SituError
 from situ.expr.tree import TRUE
 from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import Is, Relation, Side, Then
+from situ.situation.policies.policy import Absence, Choice, Clause, Gap, Is, Part, Relation, Side, Then
 from situ.situation.policies.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
 from situ.situation.policies.wording import clause_text
 
@@ -17,9 +17,9 @@ W = 5_000_000
 LIMIT = 4096
 
 
-def holds(name: str, *, negated: bool = False, location: Location | None = None) -> Holds:
+def holds(name: str, *, negated: bool = False, location: Location | None = None, place: int = 0) -> Holds:
     relation = Relation(text=name, left=Side(alias="A", attributes=("x",), event="x"), right=None, test=TRUE)
-    return Holds(Is(relation, negated), location=location)
+    return Holds(Is(relation, negated, place), location=location)
 
 
 A, B, C, D, E = (holds(name) for name in "ABCDE")
@@ -40,8 +40,12 @@ def then(first: Condition, *following: Condition, within: int = W) -> Condition:
     return first
 
 
+def clauses_of(condition: Condition, limit: int = LIMIT) -> tuple[Clause, ...]:
+    return normal_form(condition, W, limit)[1]
+
+
 def shown(condition: Condition, limit: int = LIMIT) -> str:
-    clauses = [clause_text(clause, W) for clause in normal_form(condition, limit)]
+    clauses = [clause_text(clause, W) for clause in clauses_of(condition, limit)]
     return " and ".join(f"({each})" if " or " in each else each for each in clauses).replace(" followed-by ", "→")
 
 
@@ -80,13 +84,68 @@ def test_alternatives_inside_a_sequence_are_whole_ways() -> None:
     assert shown(then(either(A, B), both(C, D))) == "(A→C or B→C) and (A→C or B→D) and (A→D or B→C) and (A→D or B→D)"
 
 
+def test_what_is_written_twice_is_two() -> None:
+    again = holds("A", place=1)
+    assert shown(both(A, again)) == "A and A"
+    assert shown(then(A, again)) == "A→A"
+    assert shown(then(A, B, again)) == "A→B and B→A"
+    assert shown(either(again, both(A, B))) == "(A or A) and (A or B)"
+    assert shown(both(A, A)) == "A"
+
+
+def parts(condition: Condition) -> tuple[Part, ...]:
+    return normal_form(condition, W, LIMIT)[0]
+
+
+def test_an_or_is_one_choice() -> None:
+    a, b, c, d = (each.literal for each in (A, B, C, D))
+    assert parts(either(A, B)) == (Choice(((a,), (b,))),)
+    assert parts(either(both(A, B), C)) == (Choice(((a, b), (c,))),)
+    assert parts(either(A, either(B, C))) == (Choice(((a,), (b,), (c,))),)
+    assert parts(either(A, both(B, either(C, D)))) == (Choice(((a,), (b, Choice(((c,), (d,)))))),)
+    assert parts(then(A, either(B, C), D)) == (
+        Choice(((Then(a, b, W), Then(b, d, W)), (Then(a, c, W), Then(c, d, W)))),
+    )
+    assert parts(then(both(A, B), either(C, D))) == (
+        Choice(((Then(a, c, W), Then(b, c, W)), (Then(a, d, W), Then(b, d, W)))),
+    )
+    # Nothing else has a choice in it, so what is before it need not be repeated in each of the branches.
+    assert parts(then(both(A, either(B, C)), D)) == (Then(a, d, W), Choice(((Then(b, d, W),), (Then(c, d, W),))))
+    inner = both(A, either(B, C))
+    assert [len(each.branches) for each in parts(then(inner, both(D, either(E, A)))) if isinstance(each, Choice)] == [2]
+
+
+def test_branches_of_what_is_absent_are_one() -> None:
+    a, not_a, not_b, c = (each.literal for each in (A, NOT_A, NOT_B, C))
+    not_c = Is(c.relation, negated=True)
+    assert parts(either(NOT_A, NOT_B)) == (Absence((not_a, not_b)),)
+    assert parts(either(NOT_A, C, NOT_B)) == (Choice(((c,),), (Absence((not_a, not_b)),)),)
+    assert parts(either(both(NOT_A, NOT_B), Holds(not_c))) == (Absence((not_a, not_c)), Absence((not_b, not_c)))
+    assert parts(either(both(A, NOT_B), C)) == (Choice(((a, Absence((not_b,))), (c,))),)
+    assert parts(both(B, either(A, NOT_A))) == (B.literal,)
+    assert parts(either(A, both(NOT_A, NOT_B))) == (Choice(((a,),), (Absence((not_b,)),)),)
+
+
+def test_absences_belong_to_what_is_beside_them() -> None:
+    a, b, c, not_a, not_b = (each.literal for each in (A, B, C, NOT_A, NOT_B))
+    bounded = FollowedBy(FollowedBy(A, NOT_B, 2), C)
+    assert parts(FollowedBy(FollowedBy(A, NOT_B), C)) == (Then(a, c, W, (Gap(not_b),)),)
+    assert parts(bounded) == (Then(a, c, W, (Gap(not_b, 2),)),)
+    assert parts(FollowedBy(FollowedBy(C, NOT_A, 2), NOT_B)) == (Then(c, not_b, W, (Gap(not_a, 2),)),)
+    assert parts(FollowedBy(FollowedBy(NOT_A, NOT_B), C, 2)) == (Then(not_a, c, W, (Gap(not_b, 2),)),)
+    assert parts(FollowedBy(FollowedBy(NOT_A, B), C)) == (Then(not_a, b, W), Then(b, c, W))
+    assert parts(FollowedBy(NOT_A, NOT_B)) == (Absence((Then(not_a, not_b, W),)),)
+    shown = [clause_text(clause, W) for clause in normal_form(bounded, W, LIMIT)[1]]
+    assert shown == ["A followed-by within 2 us not B followed-by C"]
+
+
 def test_each_step_keeps_its_window() -> None:
     first, second, third = 1_000_000, 2_000_000, 3_000_000
     a, b, c, d = (each.literal for each in (A, B, C, D))
     chain = FollowedBy(FollowedBy(FollowedBy(A, B, first), C, second), D, third)
-    assert normal_form(chain, LIMIT) == ((Then(a, b, first),), (Then(b, c, second),), (Then(c, d, third),))
+    assert clauses_of(chain, LIMIT) == ((Then(a, b, first),), (Then(b, c, second),), (Then(c, d, third),))
     inner = FollowedBy(A, both(B, FollowedBy(C, D, second)), first)
-    assert normal_form(inner, LIMIT) == ((Then(a, b, first),), (Then(a, c, first),), (Then(c, d, second),))
+    assert clauses_of(inner, LIMIT) == ((Then(a, b, first),), (Then(a, c, first),), (Then(c, d, second),))
 
 
 def test_repetition_absorbed_clauses_and_tautologies_are_left_out() -> None:
@@ -95,8 +154,8 @@ def test_repetition_absorbed_clauses_and_tautologies_are_left_out() -> None:
     assert shown(both(either(A, B), either(B, A), either(C, A, B))) == "(A or B)"
     assert shown(both(C, either(A, NOT_A))) == "C"
     assert shown(either(both(A, B), both(A, B))) == "A and B"
-    assert normal_form(either(A, NOT_A), LIMIT) == ()
-    assert normal_form(either(both(A, B), NOT_A, NOT_B), LIMIT) == ()
+    assert clauses_of(either(A, NOT_A), LIMIT) == ()
+    assert clauses_of(either(both(A, B), NOT_A, NOT_B), LIMIT) == ()
 
 
 def test_an_occurrence_and_its_sequence_are_no_tautology() -> None:
@@ -114,14 +173,14 @@ def test_an_occurrence_and_its_sequence_are_no_tautology() -> None:
 )
 def test_contradictions_are_refused(condition: Condition) -> None:
     with pytest.raises(SituError) as refused:
-        normal_form(condition, LIMIT)
+        clauses_of(condition, LIMIT)
     assert refused.value.code == "S151"
 
 
 def test_contradiction_names_what_is_needed_for_it() -> None:
     place = Location(file="p.dpl", line=7)
     with pytest.raises(SituError) as refused:
-        normal_form(both(either(C, D), holds("A", location=place), either(NOT_A, B), E, NOT_B), LIMIT)
+        clauses_of(both(either(C, D), holds("A", location=place), either(NOT_A, B), E, NOT_B), LIMIT)
     (problem,) = refused.value.problems
     assert problem.message == "These conditions cannot be met together: `A`, `not A or B` and `not B`."
     assert problem.location == place
@@ -137,7 +196,7 @@ def test_conditions_that_explode_are_stopped_before_they_do() -> None:
     pairs = tuple(both(holds(f"x{n}"), holds(f"y{n}")) for n in range(60))
     started = time.perf_counter()
     with pytest.raises(SituError) as refused:
-        normal_form(both(A, AnyOf(pairs, location=place)), LIMIT)
+        clauses_of(both(A, AnyOf(pairs, location=place)), LIMIT)
     assert time.perf_counter() - started < 2
     (problem,) = refused.value.problems
     assert (problem.code.code, problem.location) == ("S150", place)
@@ -147,7 +206,7 @@ def test_conditions_that_explode_are_stopped_before_they_do() -> None:
 def test_sequences_that_explode_are_stopped_before_they_do() -> None:
     choice = either(*(holds(f"x{n}") for n in range(20)))
     with pytest.raises(SituError) as refused:
-        normal_form(then(*[choice] * 8), LIMIT)
+        clauses_of(then(*[choice] * 8), LIMIT)
     (problem,) = refused.value.problems
     assert problem.code.code == "S150"
     assert f"{7 * 20**8:,} literals" in problem.message
@@ -155,14 +214,14 @@ def test_sequences_that_explode_are_stopped_before_they_do() -> None:
 
 def test_limit_counts_what_is_left() -> None:
     alike = both(*(holds(f"x{n}") for n in range(64)))
-    assert len(normal_form(either(alike, alike), 64)) == 64
-    assert len(normal_form(both(*(holds(f"x{n}") for n in range(10))), 10)) == 10
+    assert len(clauses_of(either(alike, alike), 64)) == 64
+    assert len(clauses_of(both(*(holds(f"x{n}") for n in range(10))), 10)) == 10
     with pytest.raises(SituError, match="comes to 11 literals before any is left out; at most 10"):
-        normal_form(both(*(holds(f"x{n}") for n in range(11))), 10)
+        clauses_of(both(*(holds(f"x{n}") for n in range(11))), 10)
     with pytest.raises(SituError, match="comes to 24 literals before any is left out; at most 23"):
-        normal_form(either(both(A, B), both(C, D), both(E, holds("F"))), 23)
+        clauses_of(either(both(A, B), both(C, D), both(E, holds("F"))), 23)
 
 
 def test_long_chains_need_no_stack() -> None:
     chain = then(*(holds(f"x{n}") for n in range(3_000)))
-    assert len(normal_form(chain, LIMIT)) == 2_999
+    assert len(clauses_of(chain, LIMIT)) == 2_999

@@ -9,7 +9,7 @@ import pytest
 
 from situ.situation.meaning.detection import Cause, Detection, Instances, Observation
 from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import HELD, detect, matches
+from situ.situation.meaning.reference import Held, Met, detect, matches
 from situ.situation.policies.policy import Policy
 from tests.situations import ONTOLOGY, policy, saw
 
@@ -283,9 +283,7 @@ def test_not_followed_by_not(apart: int, refuted: bool, which: str) -> None:
 
 def test_a_chain_is_about_one_thing_in_the_middle() -> None:
     """``A → B → C`` is ``A → B`` and ``B → C`` with one B: not one that follows A and another that C follows."""
-    meant = policy(
-        "thing A", "A.where = 'r1' -> A.where = 'r2'", "A.where = 'r2' -> A.where = 'r3'", window=9, consumption="all"
-    )
+    meant = policy("thing A", "A.where = 'r1' -> A.where = 'r2' -> A.where = 'r3'", window=9)
     apart = [saw("1", "where", "r2", 0), saw("1", "where", "r1", 1), saw("1", "where", "r3", 2)]
     assert found(meant, *apart, saw("1", "where", "r2", 3)) == []
     assert ids(found(meant, *apart, saw("1", "where", "r2", 3), saw("1", "where", "r3", 4))) == [
@@ -304,6 +302,154 @@ def test_absence_after_something_counts_in_the_window_from_when_it_is_settled() 
     assert short(found(meant, seen, saw("1", "x", 3.0, 8))) == [("A1", 13)]
     assert found(meant, seen, saw("1", "x", 3.0, 7)) == []
     assert short(found(meant, seen, saw("1", "x", 3.0, 18))) == [("A1", 18)]
+
+
+# ── steps, not texts ──────────────────────────────────────────────────────────────────────────────────
+
+
+def went(*rooms: tuple[str, int], who: str = "1") -> list[Observation]:
+    return [saw(who, "where", room, time) for room, time in rooms]
+
+
+def test_a_step_that_is_written_again_is_another_occurrence() -> None:
+    twice = policy("thing A", "A.where = 'r1' -> A.where = 'r1' -> A.where = 'r1'", window=9)
+    assert found(twice, *went(("r1", 0), ("r1", 1))) == []
+    assert ids(found(twice, *went(("r1", 0), ("r1", 1), ("r1", 2)))) == [["1-where-0", "1-where-1", "1-where-2"]]
+
+
+def test_a_spike_and_a_second_one() -> None:
+    spikes = policy("thing A", "A.x > 20 -> A.x < 10 -> A.x > 20", window=9)
+    values = [saw("1", "x", value, time) for time, value in enumerate((25.0, 5.0, 30.0))]
+    assert found(spikes, *values[:2]) == []
+    assert ids(found(spikes, *values)) == [["1-x-0", "1-x-1", "1-x-2"]]
+
+
+def test_back_where_it_came_from() -> None:
+    back = policy("thing A", "A.where = 'r1' -> A.where = 'r2' -> A.where = 'r1'", window=9)
+    assert short(found(back, *went(("r1", 0), ("r2", 1), ("r1", 2)))) == [("A1", 2)]
+    assert found(back, *went(("r1", 0), ("r2", 1)), *went(("r1", 2), who="2")) == []
+
+
+def test_what_is_distributed_is_one_occurrence() -> None:
+    """``X → (Y and Z)``: one X, before both; ``X → Y`` and ``X → Z`` on two lines: any two."""
+    visits = went(("r1", 0), ("r2", 2)), went(("r1", 4), ("r3", 6))
+    one = policy("thing A", "A.where = 'r1' ->3 [A.where = 'r2' and A.where = 'r3']", window=9)
+    two = policy("thing A", "A.where = 'r1' ->3 A.where = 'r2'", "A.where = 'r1' ->3 A.where = 'r3'", window=9)
+    assert found(one, *visits[0], *visits[1]) == []
+    assert short(found(two, *visits[0], *visits[1])) == [("A1", 6)]
+    assert short(found(one, *visits[0], saw("1", "where", "r3", 3))) == [("A1", 3)]
+
+
+def test_lines_that_read_the_same_may_be_met_by_one_occurrence_or_by_two() -> None:
+    meant = policy("thing A", "A.where = 'r1'", "A.where = 'r1'")
+    assert ids(found(meant, *went(("r1", 0), ("r1", 1)))) == [["1-where-0"], ["1-where-0", "1-where-1"], ["1-where-1"]]
+
+
+# ── one choice for each or ────────────────────────────────────────────────────────────────────────────
+
+
+def test_branches_are_not_mixed() -> None:
+    meant = policy("thing A, thing B, thing C", "[A.x > 1 and B.where = 'r1'] or C.near = '2'")
+    a, c = saw("1", "x", 3.0, 0), saw("3", "near", "2", 1)
+    assert short(found(meant, a, c)) == [("C3", 1)]
+    assert short(found(meant, a, saw("2", "where", "r1", 2))) == [("A1B2", 2)]
+    assert short(found(meant, a, saw("2", "where", "r1", 2), c)) == [("C3", 1), ("A1B2", 2)]
+
+
+def test_branches_inside_a_sequence_are_not_mixed() -> None:
+    meant = policy("thing A", "A.where = 'r1' -> [A.where = 'r2' or A.where = 'r3'] -> A.where = 'r4'", window=9)
+    assert found(meant, *went(("r2", 0), ("r1", 1), ("r3", 2)), *went(("r2", 0), ("r4", 3), who="2")) == []
+    mixed = went(("r2", 0), ("r1", 1), ("r4", 2), ("r3", 3))  # r1 → r3 and r2 → r4, but nothing in the middle of both
+    assert found(meant, *mixed) == []
+    assert short(found(meant, *went(("r1", 1), ("r3", 2), ("r4", 3)))) == [("A1", 3)]
+
+
+def test_an_or_that_is_written_once_is_one_choice_however_it_is_distributed() -> None:
+    """Both sides of the ``and`` before it are followed by the same branch."""
+    meant = policy("thing A", "[A.where = 'r1' and A.where = 'r2'] -> [A.x > 3 or A.x < 1]", window=9)
+    seen = went(("r1", 0), ("r2", 2))
+    assert short(found(meant, *seen, saw("1", "x", 4.0, 3))) == [("A1", 3)]
+    assert found(meant, *seen, saw("1", "x", 4.0, 1)) == []
+    assert found(meant, *seen, saw("1", "x", 4.0, 1), saw("1", "x", 0.0, 2)) == []
+
+
+def test_a_branch_of_absences_counts_where_no_other_branch_is_met() -> None:
+    meant = policy("thing A", "A.x > 1", "[A.where = 'r1' and A.near = '2'] or [not A.x > 5 and not A.where = 'r3']")
+    activation = saw("1", "x", 3.0, 0)
+    there, near = saw("1", "where", "r1", 1), saw("1", "near", "2", 2)
+    [both] = found(meant, activation, there, near)
+    assert (both.time, len(both.causes)) == (2, 3)
+    [absent] = found(meant, activation, there)
+    assert (absent.time, len(absent.causes)) == (5, 1)
+    assert found(meant, activation, there, saw("1", "where", "r3", 3)) == []
+    assert [len(each.causes) for each in found(meant, activation, saw("1", "x", 9.0, 4), there, near)] == [3, 3]
+
+
+def test_a_branch_with_an_absence_of_its_own_does_not_keep_another_back() -> None:
+    """It may yet be refuted: then what is absent in the other branch would be reported by nobody."""
+    meant = policy("thing A", "A.x > 1", "[A.where = 'r1' and not A.near = '2'] or not A.where = 'r3'")
+    activation, there, near = saw("1", "x", 3.0, 0), saw("1", "where", "r1", 1), saw("1", "near", "2", 2)
+    assert ids(found(meant, activation, there, near)) == [["1-x-0"]]
+    assert ids(found(meant, activation, there)) == [["1-x-0"], ["1-where-1", "1-x-0"]]
+
+
+# ── absence between ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("left", "back", "holds"),
+    [(-1, 3, True), (0, 3, True), (1, 3, False), (2, 3, False), (3, 3, True), (9, W, True), (9, W + 1, False)],
+)
+def test_nothing_between(left: int, back: int, holds: bool) -> None:
+    """``x → not y → z``: z at t2 in (t1, t1 + W], and no y in (t1, t2)."""
+    meant = policy("thing A", "A.where = 'r1' -> not A.x > 1 -> A.where = 'r2'")
+    seen = saw("1", "where", "r1", 0), saw("1", "x", 3.0, left), saw("1", "where", "r2", back)
+    assert short(found(meant, *seen)) == ([("A1", back)] if holds else [])
+
+
+def test_order_is_not_lost_through_an_absence() -> None:
+    meant = policy("thing A", "A.where = 'r1' -> not A.x > 1 -> A.where = 'r2'")
+    assert found(meant, *went(("r2", 0), ("r1", 1))) == []
+    assert found(meant, *went(("r1", 1), ("r2", 1))) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "back", "holds"),
+    [(9, 3, False), (9, 4, True), (9, W, True), (9, W + 1, False), (3, 4, False), (4, 5, True), (0, 5, True)],
+)
+def test_nothing_for_some_time_and_then(left: int, back: int, holds: bool) -> None:
+    """``x → within 3 not y → z``: no y in (t1, t1 + 3], then z in (t1 + 3, t1 + W]."""
+    meant = policy("thing A", "A.where = 'r1' ->3 not A.x > 1 -> A.where = 'r2'")
+    seen = saw("1", "where", "r1", 0), saw("1", "x", 3.0, left), saw("1", "where", "r2", back)
+    assert short(found(meant, *seen)) == ([("A1", back)] if holds else [])
+
+
+def test_what_agrees_with_either_side_counts_between_them() -> None:
+    meant = policy("thing A, thing B", "A.where = 'r1' -> not A.near = B.id -> B.where = 'r2'")
+    instances: Instances = {"thing": {"2": {}, "3": {}}}
+    seen = saw("1", "where", "r1", 0), saw("2", "where", "r2", 2)
+    assert short(found(meant, *seen, saw("1", "near", "3", 1), instances=instances)) == [("A1B2", 2)]
+    assert found(meant, *seen, saw("1", "near", "2", 1), instances=instances) == []
+
+
+def test_several_absences_between() -> None:
+    meant = policy("thing A", "A.where = 'r1' ->2 not A.x > 1 -> not A.near = '2' -> A.where = 'r2'", window=9)
+    seen = went(("r1", 0), ("r2", 6))
+    assert short(found(meant, *seen)) == [("A1", 6)]
+    assert short(found(meant, *seen, saw("1", "near", "2", 2), saw("1", "x", 3.0, 3))) == [("A1", 6)]
+    assert found(meant, *seen, saw("1", "near", "2", 3)) == []
+    assert found(meant, *seen, saw("1", "x", 3.0, 2)) == []
+
+
+def test_absences_at_the_end_and_at_the_beginning_lie_one_behind_the_other() -> None:
+    after = policy("thing A", "A.where = 'r1' ->2 not A.x > 1 ->3 not A.near = '2'")
+    assert short(found(after, *went(("r1", 0)))) == [("A1", 5)]
+    assert short(found(after, *went(("r1", 0)), saw("1", "near", "2", 2), saw("1", "x", 3.0, 3))) == [("A1", 5)]
+    assert found(after, *went(("r1", 0)), saw("1", "near", "2", 5)) == []
+    before = policy("thing A", "not A.x > 1 ->2 not A.near = '2' ->3 A.where = 'r1'")
+    assert short(found(before, *went(("r1", 9)), saw("1", "near", "2", 5), saw("1", "x", 3.0, 6))) == [("A1", 9)]
+    assert found(before, *went(("r1", 9)), saw("1", "near", "2", 6)) == []
+    assert found(before, *went(("r1", 9)), saw("1", "x", 3.0, 4)) == []
 
 
 # ── matches ───────────────────────────────────────────────────────────────────────────────────────────
@@ -365,14 +511,14 @@ def test_two_aliases_may_be_one_identity() -> None:
     assert short(found(meant, saw("1", "x", 3.0, 0), saw("1", "where", "r1", 1))) == [("A1B1", 1)]
 
 
-def test_a_match_says_how_each_clause_was_met() -> None:
+def test_a_match_says_how_each_condition_was_met() -> None:
     meant = policy("thing A", "A.x > 1", "not A.where = 'r1'")
     [match] = matches(Happened(meant, ONTOLOGY, [saw("1", "x", 3.0, 0)], NOBODY, {}))
-    first, second = match.clauses
+    first, second = match.way
+    assert isinstance(first, Met)
     assert first.literal == meant.clauses[0][0]
-    assert first.occurrence is not None
     assert first.occurrence.causes == {Cause("s", "1-x-0")}
-    assert second is HELD
+    assert isinstance(second, Held)
 
 
 # ── values that are kept ──────────────────────────────────────────────────────────────────────────────

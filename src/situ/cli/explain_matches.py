@@ -176,7 +176,7 @@ def _shown(lines: list[str]) -> Any:
 
 def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.policies.wording import clause_text, literal_text
+    from situ.situation.policies.wording import literal_text, part_text
 
     found = why.detection
     return {
@@ -188,11 +188,11 @@ def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
         "causes": [{"source": each.source, "id": each.id} for each in found.causes],
         "clauses": [
             {
-                "clause": clause_text(each.clause),
-                "by": None if each.literal is None else literal_text(each.literal),
+                "clause": part_text(each.part),
+                "by": " and ".join(literal_text(met.literal) for met in each.met) or None,
                 "absent": [literal_text(absent.literal) for absent in each.absent],
             }
-            for each in why.clauses
+            for each in why.conditions
         ],
         "text": lines,
     }
@@ -200,7 +200,7 @@ def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
 
 def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.policies.wording import clause_text, literal_text
+    from situ.situation.policies.wording import literal_text, part_text
 
     return {
         "policy": policy.name,
@@ -210,7 +210,7 @@ def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[s
         "activation": None if why.activation is None else print_instant(why.activation),
         "failed": [
             {
-                "clause": clause_text(each.clause),
+                "clause": part_text(each.part),
                 "refuted": [literal_text(literal) for literal, _ in each.refuted],
                 "lacks": [{"literal": literal_text(lack.literal), "why": lack.why.value} for lack in each.lacks],
             }

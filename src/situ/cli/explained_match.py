@@ -210,5 +210,5 @@ def _instances(opened: Opened, deployment: Deployment, policy: Policy) -> Instan
 
 def _reach(policy: Policy) -> int:
     """How far from its activation a match of a policy looks, in microseconds."""
-    sequences = [each.within for clause in policy.clauses for each in clause if isinstance(each, Then)]
+    sequences = [each.span for clause in policy.clauses for each in clause if isinstance(each, Then)]
     return 3 * policy.window + sum(sequences) + max(policy.lateness, 0)

@@ -18,7 +18,7 @@ from situ.deployment.snapshot import Deployment
 from situ.situation.domain.check_sources import provided
 from situ.situation.domain.concepts import containers_of
 from situ.situation.domain.cover import needed_of
-from situ.situation.policies.leaves import leaves_of, parts
+from situ.situation.policies.leaves import leaves_of, signed_relations
 from situ.situation.policies.policy import Policy, Relation
 from situ.sources.model import Source
 from situ.subscription.model import ROOT
@@ -81,13 +81,7 @@ class Beside:
 
     def of_absence(self, watch: Watch) -> frozenset[Part]:
         """What counts because the policy asks for something that is not."""
-        negated = [
-            each.relation
-            for clause in watch.policy.clauses
-            for literal in clause
-            for each in parts(literal)
-            if each.negated
-        ]
+        negated = [each.relation for each in signed_relations(watch.policy) if each.negated]
         return frozenset(self._absent(watch, negated, ()))
 
     def _absent(self, watch: Watch, relations: Iterable[Relation], above: Collection[str]) -> Iterator[Part]:
@@ -107,7 +101,7 @@ class Beside:
             if not counts:
                 continue
             yield from counts
-            read = [each.relation for clause in other.policy.clauses for it in clause for each in parts(it)]
+            read = [each.relation for each in signed_relations(other.policy)]
             inner = {*self._absent(other, read, (*above, name)), *self.of_sources(other)}
             yield from self._releases.let_go(name, inner)
 

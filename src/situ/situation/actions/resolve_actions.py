@@ -268,5 +268,5 @@ class _Checking:
 
 def _binds(literal: Literal) -> tuple[str, ...]:
     """The aliases that an occurrence of this literal binds: none if it is about what does not happen."""
-    parts: tuple[Is, ...] = (literal.first, literal.second) if isinstance(literal, Then) else (literal,)
+    parts: tuple[Is, ...] = literal.parts if isinstance(literal, Then) else (literal,)
     return tuple(alias for part in parts if not part.negated for alias in part.relation.aliases)

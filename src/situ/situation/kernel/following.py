@@ -1,4 +1,4 @@
-"""Sequences: one relation followed by another, or by its absence, or after its absence."""
+"""Sequences: one relation followed by another, or by its absence, or after its absence; with absences between them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from situ.situation.kernel.range_join import find
 from situ.situation.kernel.relating import Queried, Related
 from situ.situation.kernel.table import Buffer, Ints, Table, sorted_table
 from situ.situation.policies.plan import SequencePlan
+from situ.situation.policies.policy import Is, Then
 
 
 class Following:
@@ -23,6 +24,7 @@ class Following:
         self.aliases = plan.binds
         self.buffer = f"sequence {place}"
         self.first, self.second = (relations[part.relation.text] for part in (plan.then.first, plan.then.second))
+        self._gaps = [relations[gap.absent.relation.text] for gap in plan.then.between]
         self._window = window
         self._find: Callable[[Step], Table] = self._followed
         if plan.then.second.negated:
@@ -31,26 +33,25 @@ class Following:
             self._find = self._not_preceded
 
     @property
-    def parts(self) -> dict[str, tuple[int, ...]]:
-        """For each relation that occurs in it: which of its references are that relation's."""
-        found: dict[str, tuple[int, ...]] = {}
+    def width(self) -> int:
+        """Of how many events an occurrence comes."""
+        return sum(len(refs) for _, refs in self.steps(self.then))
+
+    def steps(self, then: Then) -> list[tuple[Is, tuple[int, ...]]]:
+        """For each side that occurs in a sequence that reads like this one: which of the references are its own."""
+        found = []
         count = 0
-        for part, relation in ((self.then.first, self.first), (self.then.second, self.second)):
+        for part, relation in ((then.first, self.first), (then.second, self.second)):
             if not part.negated:
                 width = width_of(relation)
-                own = tuple(range(count, count + width))
-                found[part.relation.text] = found.get(part.relation.text, ()) + own
+                found.append((part, tuple(range(count, count + width))))
                 count += width
         return found
 
     @property
-    def width(self) -> int:
-        return sum(map(len, self.parts.values()))
-
-    @property
     def ahead(self) -> int:
         """How long after what it comes from it occurs, at most."""
-        return self.then.within if self.then.second.negated else 0
+        return self.then.span if self.then.second.negated else 0
 
     def picked(self, step: Step, first: int, last: int) -> Table:
         return step.select(self.buffer, first, last)
@@ -58,8 +59,8 @@ class Following:
     def next(self, buffers: Mapping[str, Buffer], now: int) -> list[int]:
         """When the next of its occurrences is due, if one is under way: it waits for something that does not come."""
         assert isinstance(self.first, Queried | Paired)
-        rows = buffers[self.first.buffer].between(now - self.then.within, now)
-        return [int(rows[0].time[0]) + self.then.within] if len(rows[0]) else []
+        rows = buffers[self.first.buffer].between(now - self.then.span, now)
+        return [int(rows[0].time[0]) + self.then.span] if len(rows[0]) else []
 
     def find_new(self, step: Step) -> None:
         step.buffers[self.buffer], _ = step.buffers[self.buffer].extended(self._find(step), step.now)
@@ -71,33 +72,64 @@ class Following:
         found = find(
             [second[name] for name in shared],
             second.time - self.then.within,
-            second.time - 1,
+            second.time - self.then.gaps - 1,
             [first[name] for name in shared],
             first.time,
         )
         later, earlier = found.pairs()
         columns = _taken(first, earlier) | _taken(second, later, len(_refs(first)))
-        return sorted_table(second.time[later], columns)
+        pairs = Table(second.time[later], columns)
+        if self.then.between and len(pairs):
+            kept = self._with_gaps(step, pairs, first.time[earlier])
+            pairs = pairs.take(kept)
+        return sorted_table(pairs.time, pairs.columns)
+
+    def _with_gaps(self, step: Step, pairs: Table, since: Ints) -> Ints:
+        """The pairs between the sides of which nothing occurred that is to be absent."""
+        left = np.arange(len(pairs))
+        for gap, relation in zip(self.then.between, self._gaps, strict=True):
+            rows = pairs.take(left)
+            until = since[left] + gap.within if gap.within else rows.time - 1
+            left = left[self._without(step, rows, relation, since[left] + 1, until)]
+            since = since + gap.within
+        return left
 
     def _not_followed(self, step: Step) -> Table:
-        within = self.then.within
-        first = picked(self.first, step, step.before - within, step.now - within - 1)
-        kept = self._without(step, first, self.second, first.time + 1, first.time + within)
-        return Table(first.time[kept] + within, _taken(first, kept))
+        span = self.then.span
+        first = picked(self.first, step, step.before - span, step.now - span - 1)
+        absent = [*self._lengths(), (self.second, self.then.within)]
+        kept, since = np.arange(len(first)), first.time
+        for relation, within in absent:
+            kept = kept[self._without(step, first.take(kept), relation, since[kept] + 1, since[kept] + within)]
+            since = since + within
+        return Table(first.time[kept] + span, _taken(first, kept))
 
     def _not_preceded(self, step: Step) -> Table:
         second = picked(self.second, step, step.before, step.now - 1)
-        kept = self._without(step, second, self.first, second.time - self.then.within, second.time - 1)
+        absent = [(self.first, self.then.within), *self._lengths()]
+        kept, until = np.arange(len(second)), second.time
+        for relation, within in reversed(absent):
+            kept = kept[self._without(step, second.take(kept), relation, until[kept] - within, until[kept] - 1)]
+            until = until - within
         return Table(second.time[kept], _taken(second, kept))
 
+    def _lengths(self) -> list[tuple[Related, int]]:
+        return [(relation, gap.within) for gap, relation in zip(self.then.between, self._gaps, strict=True)]
+
     def _without(self, step: Step, rows: Table, relation: Related, first: Ints, last: Ints) -> Ints:
-        """The rows for which nothing occurred that agrees."""
-        if not len(rows):
-            return np.empty(0, np.int64)
-        bound = {name[1:]: rows[name] for name in rows.columns if name.startswith("@") and name[1:] in relation.aliases}
-        some, _ = relation.extend(step, Asked(bound, first, last, frozenset(), self._window))
+        """The rows for which nothing occurred that agrees, from ``first`` to ``last``, which may be no time at all."""
         without = np.ones(len(rows), bool)
-        without[some] = False
+        asking = np.flatnonzero(first <= last)
+        if not len(asking):
+            return np.flatnonzero(without)
+        bound = {
+            name[1:]: column[asking]
+            for name, column in rows.columns.items()
+            if name.startswith("@") and name[1:] in relation.aliases
+        }
+        asked = Asked(bound, first[asking], last[asking], frozenset(), self._window)
+        some, _ = relation.extend(step, asked)
+        without[asking[some]] = False
         return np.flatnonzero(without)
 
 

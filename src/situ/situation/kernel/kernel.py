@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from situ.situation.kernel.timeless import Timeless
 from situ.situation.meaning.detection import Instances, derived_id
 from situ.situation.policies.leaves import Leaf
 from situ.situation.policies.plan import PolicyPlan, RelationPlan, partition_of
-from situ.situation.policies.policy import Kind, Literal, Then
+from situ.situation.policies.policy import Absence, Choice, Is, Kind, Literal, Part, Then
 
 _PENDING = "pending"
 _SIGHTS = 1000
@@ -55,9 +56,7 @@ class Kernel:
         }
         self._sequences = list(sequences.values())
         self._matching = Matching(plan, related, sequences)
-        self._refuting = {
-            place: Refuting(clause, related, window) for place, clause in enumerate(plan.clauses) if clause.negative
-        }
+        self._refuting = {number: Refuting(each.absence, related, window) for number, each in enumerate(plan.absences)}
         self._empty = self._start()
         self._seen: dict[int, tuple[Leaf, int]] = {}
         self._nothing = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(self._aliases)))
@@ -127,7 +126,7 @@ class Kernel:
             [[alias.name, alias.concept, alias.text] for alias in policy.aliases],
             [each.relation.text for each in self.plan.relations],
             [_text(each.then) for each in self.plan.sequences],
-            [[len(clause.positive), len(clause.negative), clause.wait] for clause in self.plan.clauses],
+            [_shape(part) for part in policy.conditions],
             [sorted(columns_of(each.leaf)) for each in self.plan.leaves],
         )
 
@@ -241,9 +240,8 @@ class Kernel:
 
     def _with_report(self, table: Table) -> Table:
         wait = np.zeros(len(table), np.int64)
-        for place, clause in enumerate(self.plan.clauses):
-            if clause.negative:
-                wait = np.where(table[f"h{place}"], np.maximum(wait, clause.wait), wait)
+        for number, each in enumerate(self.plan.absences):
+            wait = np.where(table[f"h{number}"], np.maximum(wait, each.wait), wait)
         return Table(table.time, {**table.columns, "report": table.time + wait})
 
     def _own(self, step: Step, table: Table) -> Table:
@@ -255,17 +253,17 @@ class Kernel:
         return table.take(np.flatnonzero(own[where]))
 
     def _holding(self, step: Step, due: Table) -> Ints:
-        """The matches whose clauses that nothing meets hold by absence."""
+        """The matches beside which all is absent that is to be, and no branch could be met instead of it."""
         held = np.ones(len(due), bool)
         for names, group in self._by_bound(due):
-            for clause, refuting in self._refuting.items():
-                rows = np.flatnonzero(group & held & due[f"h{clause}"])
+            for number, refuting in self._refuting.items():
+                rows = np.flatnonzero(group & held & due[f"h{number}"])
                 if not len(rows):
                     continue
                 held[rows[refuting.refuted(step, due.take(rows), names)]] = False
                 rows = rows[held[rows]]
-                if self._matching.clauses[clause] and len(rows):
-                    held[rows[self._matching.could_be_met(step, due.take(rows), names, clause)]] = False
+                if len(rows):
+                    held[rows[self._matching.could_be_met(step, due.take(rows), names, number)]] = False
         return np.flatnonzero(held)
 
     def _by_bound(self, due: Table) -> Iterator[tuple[frozenset[str], Bools]]:
@@ -321,4 +319,20 @@ def _occurrence_columns(aliases: tuple[str, ...], width: int) -> dict[str, type]
 
 
 def _text(then: Then) -> list[object]:
-    return [[part.relation.text, part.negated] for part in (then.first, then.second)] + [then.within]
+    gaps = [[gap.absent.relation.text, gap.within] for gap in then.between]
+    return [[part.relation.text, part.negated] for part in (then.first, then.second)] + [then.within, gaps]
+
+
+def _shape(part: Part) -> list[object]:
+    """A part of the conditions with all that matches are made of."""
+    match part:
+        case Is():
+            return ["is", part.relation.text, part.negated, part.place]
+        case Then():
+            return ["then", _text(part), [each.place for each in part.parts]]
+        case Absence(literals=literals):
+            return ["absent", *map(_shape, literals)]
+        case Choice(branches=branches, absent=absent):
+            return ["or", [list(map(_shape, branch)) for branch in branches], list(map(_shape, absent))]
+        case _:
+            assert_never(part)

@@ -1,20 +1,26 @@
-"""Matches: one occurrence for every clause, agreeing with each other and close together in time.
+"""Matches: an occurrence for everything that is to happen, agreeing with each other and close together in time.
 
-Partial matches are tables, put together clause by clause; those that bind the same aliases lie in one table. Their
-``time`` is that of their latest occurrence, ``first`` that of the earliest; ``@X`` is the code an alias is bound to, -1
-if it is not; ``cI.J`` are references to the rows that clause I was met by; ``hI`` says that it was not met by anything,
-but could hold because of what is absent. A relation that stands in sequences of several clauses is the same occurrence
-in all of them: ``pK.J`` are the references of the one that was chosen, -2 if none was.
+Partial matches are tables, put together part by part; those that bind the same aliases lie in one table. Their ``time``
+is that of their latest occurrence, ``first`` that of the earliest; ``@X`` is the code an alias is bound to, -1 if it is
+not; ``cI`` are references to the rows they were met by, -1 where there is none; ``hI`` says that the I-th absence is
+among what was chosen. A step that stands in several sequences is the same occurrence in all of them: ``pK.J`` are the
+references of the one that was picked, -2 if none was.
 
-Only matches whose latest occurrence is new are looked for. Such a match has a first clause whose occurrence is new; so
-for each clause its new occurrences are taken, with old ones of the clauses before it, and any of those behind it.
+For an ``or`` one branch is chosen: what a table was extended by in one is never extended by what stands in another. So
+branches use the same references.
+
+Only matches whose latest occurrence is new are looked for. Such a match has a first part with a new occurrence; so for
+each part its new occurrences are taken, with old ones of the parts before it, and any of those behind it; and the same
+again inside of a branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import assert_never
 
 import numpy as np
 
@@ -23,74 +29,133 @@ from situ.situation.kernel.following import Following, width_of
 from situ.situation.kernel.range_join import each_once, find
 from situ.situation.kernel.relating import Related, Stated
 from situ.situation.kernel.table import Column, Ints, Table
-from situ.situation.policies.plan import ClausePlan, PolicyPlan
-from situ.situation.policies.policy import Is, Literal
+from situ.situation.policies.plan import PolicyPlan
+from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Then, literals_of
 
 UNBOUND = -1
 NOT_CHOSEN = -2
-_MOST_PARTS = 4
+_MOST_EVENTS = 2
+"""Of one step."""
+_ROW = "row"
 Groups = dict[frozenset[str], Table]
 """Partial matches by the aliases they bind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Literally:
-    """A positive literal at work: where its occurrences are, and the relations they share with other clauses."""
+class Taken:
+    """A literal at work: where its occurrences are, where its references go, and the steps it shares with others."""
 
     source: Related | Following
+    slot: int
     shared: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """Which of the shared relations, and which of its references are that relation's."""
+    """Which of the shared steps, and which of its references are that step's."""
 
     @property
     def width(self) -> int:
         return self.source.width if isinstance(self.source, Following) else width_of(self.source)
 
+    @property
+    def timed(self) -> bool:
+        return not isinstance(self.source, Stated)
+
+    @property
+    def always(self) -> frozenset[str]:
+        return frozenset(self.source.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An absence, by its number."""
+
+    number: int
+    timed = False
+    always: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An ``or`` at work. The branch of what is absent is empty if there is none."""
+
+    branches: tuple[tuple[Node, ...], ...]
+    absent: tuple[Held, ...]
+
+    @property
+    def timed(self) -> bool:
+        return any(node.timed for branch in self.branches for node in branch)
+
+    @property
+    def always(self) -> frozenset[str]:
+        """The aliases that every branch binds."""
+        if self.absent:
+            return frozenset()
+        return frozenset.intersection(*(frozenset(chain(*(node.always for node in each))) for each in self.branches))
+
+
+Node = Taken | Held | Chosen
+Nodes = tuple[Node, ...]
+
 
 class Matching:
-    """All clauses of a policy at work."""
+    """The conditions of a policy at work."""
 
     def __init__(
         self, plan: PolicyPlan, relations: Mapping[str, Related], sequences: Mapping[Literal, Following]
     ) -> None:
         self._window = plan.policy.window
         self._aliases = [alias.name for alias in plan.policy.aliases]
-        self._shared = _shared_relations(plan.clauses, sequences)
-        self.clauses = [
-            tuple(self._literally(literal, relations, sequences) for literal in clause.positive)
-            for clause in plan.clauses
-        ]
-        self.can_hold = [bool(clause.negative) for clause in plan.clauses]
-        self._widths = [max((literal.width for literal in clause), default=0) for clause in self.clauses]
-        self._orders = {pivot: self._order(pivot) for pivot in range(len(self.clauses)) if self._timed(pivot)}
+        self._relations, self._sequences = relations, sequences
+        self._shared = _shared_steps(plan.policy.conditions)
+        self._instead: dict[int, Chosen] = {}
+        self._absences = 0
+        self._nodes, self._width = self._built(plan.policy.conditions, 0)
+        self._orders: dict[tuple[Nodes, frozenset[str]], list[int]] = {}
 
-    def _literally(
-        self, literal: Literal, relations: Mapping[str, Related], sequences: Mapping[Literal, Following]
-    ) -> Literally:
-        if isinstance(literal, Is):
-            return Literally(relations[literal.relation.text])
-        source = sequences[literal]
-        shared = [(self._shared.index(text), refs) for text, refs in source.parts.items() if text in self._shared]
-        return Literally(source, tuple(shared))
+    # ── conditions at work ──
 
-    def _timed(self, clause: int) -> bool:
-        return any(not isinstance(literal.source, Stated) for literal in self.clauses[clause])
+    def _built(self, parts: Iterable[Part], slot: int) -> tuple[Nodes, int]:
+        """Parts at work, whose references begin at ``slot``; and the place behind them."""
+        nodes = []
+        for part in parts:
+            node, slot = self._node(part, slot)
+            nodes.append(node)
+        return tuple(nodes), slot
 
-    def _order(self, pivot: int) -> list[int]:
-        """The other clauses with something positive: those first that share most with what is bound already."""
-        rest = [clause for clause, literals in enumerate(self.clauses) if literals and clause != pivot]
-        bound = set(self._always(pivot))
-        order = []
-        while rest:
-            best = min(rest, key=lambda clause: (not self._timed(clause), -len(bound & self._always(clause)), clause))
-            rest.remove(best)
-            order.append(best)
-            if not self.can_hold[best]:
-                bound |= self._always(best)
-        return order
+    def _node(self, part: Part, slot: int) -> tuple[Node, int]:
+        match part:
+            case Is():
+                taken = Taken(self._relations[part.relation.text], slot)
+                return taken, slot + taken.width
+            case Then():
+                source = self._sequences[part.unplaced]
+                steps = [(self._shared[step], refs) for step, refs in source.steps(part) if step in self._shared]
+                taken = Taken(source, slot, tuple(steps))
+                return taken, slot + taken.width
+            case Absence():
+                return self._held(), slot
+            case Choice(branches=branches, absent=absent):
+                built = [self._built(branch, slot) for branch in branches]
+                chosen = Chosen(tuple(nodes for nodes, _ in built), tuple(self._held() for _ in absent))
+                self._instead |= dict.fromkeys((each.number for each in chosen.absent[:1]), chosen)
+                return chosen, max(end for _, end in built)
+            case _:
+                assert_never(part)
 
-    def _always(self, clause: int) -> set[str]:
-        """The aliases that every positive literal of a clause binds."""
-        return set.intersection(*(set(literal.source.aliases) for literal in self.clauses[clause]))
+    def _held(self) -> Held:
+        """Absences are numbered as they stand, as in the plan."""
+        self._absences += 1
+        return Held(self._absences - 1)
+
+    def _order(self, nodes: Nodes, bound: frozenset[str]) -> list[int]:
+        """In which order nodes are joined to what binds these aliases: those first that share most with it."""
+        if (nodes, bound) not in self._orders:
+            rest, known, order = list(range(len(nodes))), set(bound), []
+            while rest:
+                best = min(rest, key=lambda place: (not nodes[place].timed, -len(known & nodes[place].always), place))
+                rest.remove(best)
+                order.append(best)
+                known |= nodes[best].always
+            self._orders[nodes, bound] = order
+        return self._orders[nodes, bound]
 
     @cached_property
     def columns(self) -> dict[str, type]:
@@ -98,62 +163,94 @@ class Matching:
         return {
             "first": np.int64,
             **{f"@{name}": np.int64 for name in self._aliases},
-            **{f"c{clause}.{ref}": np.int64 for clause, width in enumerate(self._widths) for ref in range(width)},
-            **{f"h{clause}": np.bool_ for clause, can in enumerate(self.can_hold) if can},
-            **{f"p{shared}.{ref}": np.int64 for shared in range(len(self._shared)) for ref in range(_MOST_PARTS)},
+            **{f"c{ref}": np.int64 for ref in range(self._width)},
+            **{f"h{number}": np.bool_ for number in range(self._absences)},
+            **{f"p{shared}.{ref}": np.int64 for shared in self._shared.values() for ref in range(_MOST_EVENTS)},
         }
 
     # ── all matches ──
 
     def find_new(self, step: Step) -> Groups:
         """The matches whose latest occurrence is new."""
+        return self._new(step, self._nodes)
+
+    def _new(self, step: Step, nodes: Nodes) -> Groups:
+        """What meets all of these, with something new."""
         found: Groups = {}
-        for pivot, order in self._orders.items():
-            groups: Groups = {}
-            for literal in self.clauses[pivot]:
-                if not isinstance(literal.source, Stated):
-                    rows = literal.source.picked(step, step.before, step.now - 1)
-                    if len(rows):
-                        _add(groups, frozenset(literal.source.aliases), self._started(pivot, literal, rows))
-            for clause in order:
-                groups = self._joined(step, groups, clause, old=clause < pivot)
-                if not groups:
-                    break
-            for bound, table in groups.items():
-                _add(found, bound, self._held(table))
+        for pivot, node in enumerate(nodes):
+            groups = self._new_of(step, node)
+            if groups:
+                rest = (*nodes[:pivot], *nodes[pivot + 1 :])
+                bound = frozenset.intersection(*groups)
+                for place in self._order(rest, bound):
+                    groups = self._joined(step, groups, rest[place], old=place < pivot)
+                _merge(found, groups)
         return found
 
-    def _held(self, table: Table) -> Table:
-        """Clauses with nothing positive can only hold by absence."""
-        held = {f"h{clause}": np.ones(len(table), bool) for clause, each in enumerate(self.clauses) if not each}
-        return Table(table.time, {**table.columns, **held})
+    def _new_of(self, step: Step, node: Node) -> Groups:
+        found: Groups = {}
+        match node:
+            case Taken():
+                if not isinstance(node.source, Stated):
+                    rows = node.source.picked(step, step.before, step.now - 1)
+                    if len(rows):
+                        found[node.always] = self._started(node, rows)
+            case Chosen(branches=branches):
+                for branch in branches:
+                    _merge(found, self._new(step, branch))
+            case Held():
+                pass
+            case _:
+                assert_never(node)
+        return found
 
-    def _started(self, clause: int, literal: Literally, rows: Table) -> Table:
+    def _started(self, node: Taken, rows: Table) -> Table:
         count = len(rows)
         columns: dict[str, Column] = {}
         for name, kind in self.columns.items():
             value = False if kind is np.bool_ else NOT_CHOSEN if name.startswith("p") else UNBOUND
             columns[name] = np.full(count, value, kind)
         columns["first"] = rows.time
-        columns |= {name: column for name, column in rows.columns.items() if name.startswith("@")}
-        columns |= {f"c{clause}.{name[1:]}": column for name, column in rows.columns.items() if name.startswith("r")}
-        for shared, refs in literal.shared:
-            columns |= _chosen(shared, refs, rows, np.arange(count))
+        columns |= _placed(node, rows, np.arange(count))
         return Table(rows.time, columns)
 
-    def _joined(self, step: Step, groups: Groups, clause: int, *, old: bool) -> Groups:
+    def _joined(self, step: Step, groups: Groups, node: Node, *, old: bool, happened: bool = False) -> Groups:
+        """Partial matches extended by a node; by what is ``old`` only, or by what ``happened`` only."""
+        if not groups:
+            return groups
         found: Groups = {}
-        for bound, table in groups.items():
-            for literal in self.clauses[clause]:
-                if isinstance(literal.source, Stated):
-                    extended = self._with_stated(step, table, bound, literal.source)
-                else:
-                    extended = self._with_timed(step, table, bound, clause, literal, old=old)
-                _add(found, bound | set(literal.source.aliases), extended)
-            if self.can_hold[clause]:
-                held = Table(table.time, {**table.columns, f"h{clause}": np.ones(len(table), bool)})
-                _add(found, bound, held)
+        match node:
+            case Taken():
+                for bound, table in groups.items():
+                    _add(found, bound | node.always, self._with(step, table, bound, node, old=old))
+            case Held(number=number):
+                for bound, table in () if happened else groups.items():
+                    _add(found, bound, _holding(table, [number]))
+            case Chosen(branches=branches, absent=absent):
+                bound = frozenset.intersection(*groups)
+                for branch in branches:
+                    chosen = groups
+                    for place in self._order(branch, bound):
+                        chosen = self._joined(step, chosen, branch[place], old=old, happened=happened)
+                    _merge(found, chosen)
+                if absent and not happened:
+                    numbers = [each.number for each in absent]
+                    _merge(found, {bound: _holding(table, numbers) for bound, table in groups.items()})
+            case _:
+                assert_never(node)
         return found
+
+    def _with(self, step: Step, table: Table, bound: frozenset[str], node: Taken, *, old: bool) -> Table:
+        if isinstance(node.source, Stated):
+            return self._with_stated(step, table, bound, node.source)
+        rows, occurrences, places = self._beside(
+            step, table, bound, node, last=step.before - 1 if old else step.now - 1
+        )
+        taken = table.take(rows)
+        columns = dict(taken.columns) | _placed(node, occurrences, places)
+        time = occurrences.time[places]
+        columns["first"] = np.minimum(taken["first"], time)
+        return Table(np.maximum(taken.time, time), columns)
 
     def _with_stated(self, step: Step, table: Table, bound: frozenset[str], source: Stated) -> Table:
         codes = {name: table[f"@{name}"] for name in source.aliases if name in bound}
@@ -161,27 +258,11 @@ class Matching:
         taken = table.take(rows)
         return Table(taken.time, {**taken.columns, **{f"@{name}": each for name, each in new.items()}})
 
-    def _with_timed(
-        self, step: Step, table: Table, bound: frozenset[str], clause: int, literal: Literally, *, old: bool
-    ) -> Table:
-        rows, occurrences, places = self._beside(
-            step, table, bound, literal, last=step.before - 1 if old else step.now - 1
-        )
-        taken = table.take(rows)
-        columns = dict(taken.columns)
-        time = occurrences.time[places]
-        for name, column in occurrences.columns.items():
-            columns[name if name.startswith("@") else f"c{clause}.{name[1:]}"] = column[places]
-        for shared, refs in literal.shared:
-            columns |= _chosen(shared, refs, occurrences, places)
-        columns["first"] = np.minimum(taken["first"], time)
-        return Table(np.maximum(taken.time, time), columns)
-
     def _beside(
-        self, step: Step, table: Table, bound: frozenset[str], literal: Literally, last: int
+        self, step: Step, table: Table, bound: frozenset[str], node: Taken, last: int
     ) -> tuple[Ints, Table, Ints]:
         """Rows of partial matches, and occurrences of a literal that can stand beside them."""
-        source = literal.source
+        source = node.source
         assert not isinstance(source, Stated)
         earliest, latest = table.time - self._window, np.minimum(table["first"] + self._window, last)
         if not len(table):
@@ -197,25 +278,32 @@ class Matching:
             occurrences.time,
         )
         rows, places = found.pairs()
-        for number, refs in literal.shared:
+        for number, refs in node.shared:
             same = np.ones(len(rows), bool)
-            for name, column in _chosen(number, refs, occurrences, places).items():
+            for name, column in _step(number, refs, occurrences, places).items():
                 same &= column == table[name][rows]
             kept = same | (table[f"p{number}.0"][rows] == NOT_CHOSEN)
             rows, places = rows[kept], places[kept]
         return rows, occurrences, places
 
-    def could_be_met(self, step: Step, table: Table, bound: frozenset[str], clause: int) -> Ints:
-        """The matches beside which a clause that they hold by absence could be met by an occurrence."""
-        found = []
-        for literal in self.clauses[clause]:
-            if isinstance(literal.source, Stated):
-                codes = {name: table[f"@{name}"] for name in literal.source.aliases if name in bound}
-                rows, _ = literal.source.extend(step, Asked(codes, table.time, table.time, frozenset(), 0))
-            else:
-                rows, _, _ = self._beside(step, table, bound, literal, last=step.now - 1)
-            found.append(rows)
-        return each_once(np.concatenate(found), len(table)) if found else np.empty(0, np.int64)
+    def could_be_met(self, step: Step, table: Table, bound: frozenset[str], absence: int) -> Ints:
+        """The matches beside which a branch could be met by what happened, in the ``or`` an absence was chosen in."""
+        node = self._instead.get(absence)
+        if node is None:
+            return np.empty(0, np.int64)
+        numbered = Table(table.time, {**table.columns, _ROW: np.arange(len(table))})
+        instead = Chosen(node.branches, ())
+        met = self._joined(step, {bound: numbered}, instead, old=False, happened=True)
+        return each_once(np.concatenate([each[_ROW] for each in met.values()] or [np.empty(0, np.int64)]), len(table))
+
+
+def _holding(table: Table, numbers: Iterable[int]) -> Table:
+    return Table(table.time, {**table.columns, **{f"h{each}": np.ones(len(table), bool) for each in numbers}})
+
+
+def _merge(groups: Groups, more: Groups) -> None:
+    for bound, table in more.items():
+        _add(groups, bound, table)
 
 
 def _add(groups: Groups, bound: frozenset[str], table: Table) -> None:
@@ -230,17 +318,31 @@ def _add(groups: Groups, bound: frozenset[str], table: Table) -> None:
     groups[bound] = table
 
 
-def _chosen(shared: int, refs: Sequence[int], occurrences: Table, places: Ints) -> dict[str, Ints]:
+def _placed(node: Taken, occurrences: Table, places: Ints) -> dict[str, Column]:
+    """What occurrences of a literal bind and refer to."""
+    found = {}
+    for name, column in occurrences.columns.items():
+        found[name if name.startswith("@") else f"c{node.slot + int(name[1:])}"] = column[places]
+    for shared, refs in node.shared:
+        found |= _step(shared, refs, occurrences, places)
+    return found
+
+
+def _step(shared: int, refs: Sequence[int], occurrences: Table, places: Ints) -> dict[str, Ints]:
     given = [occurrences[f"r{ref}"][places] for ref in refs]
-    given += [np.full(len(places), UNBOUND)] * (_MOST_PARTS - len(given))
+    given += [np.full(len(places), UNBOUND)] * (_MOST_EVENTS - len(given))
     return {f"p{shared}.{place}": column for place, column in enumerate(given)}
 
 
-def _shared_relations(clauses: Sequence[ClausePlan], sequences: Mapping[Literal, Following]) -> list[str]:
-    """The relations that stand in sequences of more than one clause."""
-    count: dict[str, int] = {}
-    for clause in clauses:
-        own = {text for literal in clause.positive if not isinstance(literal, Is) for text in sequences[literal].parts}
-        for text in own:
-            count[text] = count.get(text, 0) + 1
-    return sorted(text for text, times in count.items() if times > 1)
+def _shared_steps(conditions: Iterable[Part]) -> dict[Is, int]:
+    """The steps that stand in more than one sequence, by number."""
+    count: dict[Is, set[Then]] = {}
+    for then in (each for each in literals_of(conditions) if isinstance(each, Then)):
+        for step in _occurring(then):
+            count.setdefault(step, set()).add(then)
+    shared = [step for step, sequences in count.items() if len(sequences) > 1]
+    return {step: number for number, step in enumerate(shared)}
+
+
+def _occurring(then: Then) -> Iterator[Is]:
+    return (step for step in (then.first, then.second) if not step.negated)

@@ -1,9 +1,9 @@
-"""Counterexamples: what refutes a clause that a match holds by absence.
+"""Counterexamples: what refutes something that is to be absent beside a match.
 
-There is one if something occurred against every negative literal of the clause, all of it agreeing. The search starts
-from the few matches that are due, and goes from relation to relation by the identities it knows. Most counterexamples
-are close in time to what they refute, and few pairs lie there; so it looks there first, and tries a few identities
-before it tries all.
+There is one if something occurred against every one of the literals that are judged together, all of it agreeing. The
+search starts from the few matches that are due, and goes from relation to relation by the identities it knows. Most
+counterexamples are close in time to what they refute, and few pairs lie there; so it looks there first, and tries a few
+identities before it tries all.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import each_once
 from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.table import Ints, Table
-from situ.situation.policies.plan import ClausePlan
-from situ.situation.policies.policy import Is, Literal
+from situ.situation.policies.policy import Absence, Is, Literal
 
 FEW = 16
 """For so few matches it looks everywhere at once."""
@@ -39,10 +38,10 @@ class Against:
 
 
 class Refuting:
-    """The negative literals of a clause at work."""
+    """What is to be absent at work: negative literals judged together."""
 
-    def __init__(self, clause: ClausePlan, relations: Mapping[str, Related], window: int) -> None:
-        choices = [_against(literal, relations, window) for literal in clause.negative]
+    def __init__(self, absence: Absence, relations: Mapping[str, Related], window: int) -> None:
+        choices = [_against(literal, relations, window) for literal in absence.literals]
         self._examples = list(product(*choices))
         self._window = window
 

@@ -17,7 +17,7 @@ from situ.situation.kernel.causes import NAMES, Causes, Chunk
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.table import CODE, Buffer, Ints, Table
 
-VERSION = b"2"
+VERSION = b"3"
 BEGINNING = -(1 << 61)
 """The watermark before anything was decided."""
 

@@ -107,8 +107,14 @@ class Builder:
             case "relation":
                 return self._relation(tree)
             case "comparison":
-                left, sign, right = tree.children
-                return Comparison(self.operand(left), str(sign), self.operand(right), location=self.place(tree))
+                not_, left, sign, right = tree.children
+                return Comparison(
+                    self.operand(left),
+                    str(sign),
+                    self.operand(right),
+                    negated=not_ is not None,
+                    location=self.place(tree),
+                )
             case other:
                 raise AssertionError(f"a rule without a case: {other}")
 

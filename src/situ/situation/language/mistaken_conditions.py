@@ -8,6 +8,7 @@ from collections.abc import Callable
 from situ.catalogue import RELATION_INCOMPLETE
 from situ.errors import Problem, nearest
 from situ.situation.language.mistaken_values import compound_unit, decimal_comma, text_wanted
+from situ.situation.language.readings import OPPOSITE, is_condition
 from situ.situation.language.refused import NAME, Refused, syntax_problem, unexpected
 
 _ANY = re.IGNORECASE
@@ -29,24 +30,97 @@ def _ends_with_operator(refused: Refused) -> Problem | None:
 
 
 def _not_before_relation(refused: Refused) -> Problem | None:
-    found = re.match(rf"not\s+(?P<alias>{NAME})\s+(?:is\s+)?(?P<rest>[^()]*)", refused.text[refused.at :], _ANY)
-    if found is None or re.search(r"(?:\A|\(|\band|\bor|\bfollowed-by)\Z", refused.before, re.IGNORECASE) is None:
+    """``not A is inside R``."""
+    before = re.search(
+        rf"(?:\A|\(|\band|\bor|{_FOLLOWED_BY})\s*(?P<not>not\s+(?P<alias>{NAME}))\Z", refused.before, _ANY
+    )
+    if before is None or not re.match(r"[^\W\d]", refused.found):
         return None
-    rest = re.split(r"\s(?:and|or|followed-by)\b", found["rest"].strip(), maxsplit=1, flags=re.IGNORECASE)[0]
-    reading = f"`{found['alias']} is not {' '.join(rest.split())}`"
-    return RELATION_INCOMPLETE(refused.place(), reason="`not` comes before the alias", remedy=f"Write {reading}.")
+    rest = re.match(r"\s*(?:is\s+)?(?P<rest>[^()]*)", refused.text[refused.at :], _ANY)
+    assert rest is not None  # all of it may be nothing
+    said = re.split(r"\s(?:and|or|followed-by)\b", rest["rest"].strip(), maxsplit=1, flags=re.IGNORECASE)[0]
+    reading = f"{before['alias']} is not {' '.join(said.split())}"
+    remedy = f"Write `{reading}`." if is_condition(reading) else "Write `A is not inside R`."
+    place = refused.place(before.start("not"), before.start("not") + len("not"))
+    return RELATION_INCOMPLETE(place, reason="`not` comes before the alias", remedy=remedy)
+
+
+def _not_inside_comparison(refused: Refused) -> Problem | None:
+    """``A.x not = 3``, ``A.x is not 3``, ``A.x = not 3``: `not` stands before the whole, or another sign is meant."""
+    start, factor = _factor(refused)
+    found = _COMPARED.fullmatch(factor)
+    if (
+        found is None
+        or refused.found.lower() not in ("is", "not")
+        or not (found["is"] or found["not"] or found["late"])
+    ):
+        return None
+    left, sign, right = found["left"], found["sign"] or "=", found["right"].strip()
+    plain = f"{left} {sign} {right}"
+    if not is_condition(plain):
+        return None
+    place = refused.place(start + found.start("said"), start + found.end("said"))
+    if not (found["not"] or found["late"]):
+        return RELATION_INCOMPLETE(place, reason="values are compared with a sign", remedy=f"Write `{plain}`.")
+    other = f"{left} {OPPOSITE[sign]} {right}"
+    remedy = f"Write `not {plain}`: no such value comes; or `{other}`: a value comes for which this is so."
+    return RELATION_INCOMPLETE(place, reason="`not` comes inside a comparison", remedy=remedy)
+
+
+_OPERAND = rf"{NAME}\s*(?:\.\s*{NAME}|\(\s*{NAME}\s*,\s*{NAME}\s*\))"
+_FOLLOWED_BY = r"\bfollowed-by(?:\s+within\s+[0-9.]+\s*[^\W\d]\w*)?"
+_COMPARED = re.compile(
+    rf"(?:not\s+)?(?P<left>{_OPERAND})\s*(?P<said>(?P<is>is\b)?\s*(?P<not>not\b)?\s*(?P<sign><=|>=|!=|=|<|>)?)"
+    r"\s*(?P<late>not\b)?(?P<right>.+)",
+    _ANY,
+)
+
+
+def _factor(refused: Refused) -> tuple[int, str]:
+    """The relation or comparison in which it stopped making sense, and where that begins."""
+    start = 0
+    for found in re.finditer(rf"\(|\band\b|\bor\b|{_FOLLOWED_BY}", refused.text[: refused.at], _ANY):
+        if not re.search(rf"{NAME}\s*\Z", refused.text[: found.start()]) or found[0] != "(":
+            start = found.end()
+    rest = re.split(r"\s(?:and|or|followed-by)\b", refused.text[start:], maxsplit=1, flags=re.IGNORECASE)[0]
+    return start + len(rest) - len(rest.lstrip()), rest.strip()
+
+
+def _not_before_duration(refused: Refused) -> Problem | None:
+    """``followed-by not within 10 min T.x > 3``, ``followed-by within 10 not min T.x > 3``."""
+    found = re.search(
+        r"followed-by\s+(?:not\s+within\s+(?P<one>[0-9.]+\s*[^\W\d]\w*)|within\s+(?P<two>[0-9.]+)\s+not\s+(?P<unit>[^\W\d]\w*))"
+        r"\s+(?P<rest>.+)",
+        refused.text,
+        _ANY,
+    )
+    if found is None or not found.start() <= refused.at <= found.start("rest") + len(found["rest"]):
+        return None
+    span = found["one"] or f"{found['two']} {found['unit']}"
+    meant = re.split(r"\s(?:and|or|followed-by)\b", found["rest"], maxsplit=1, flags=re.IGNORECASE)[0].strip(") ")
+    relation = re.fullmatch(rf"(?P<alias>{NAME})\s+(?:is\s+)?(?P<said>{NAME}.*)", meant, _ANY)
+    negated = f"{relation['alias']} is not {relation['said']}" if relation else f"not {meant}"
+    written = f"followed-by within {span} {negated}"
+    remedy = (
+        f"Write `{written}`." if is_condition(f"A.x = 1 {written}") else "Write `followed-by within 10 s not A.x > 3`."
+    )
+    at = refused.text.lower().index("not", found.start())
+    reason = "`not` stands between `followed-by` and its duration"
+    return RELATION_INCOMPLETE(refused.place(at, at + len("not")), reason=reason, remedy=remedy)
 
 
 def _not_behind_relationship(refused: Refused) -> Problem | None:
     if refused.found.lower() != "not" or not refused.before:
         return None
-    words = refused.before.split()
-    verb = " ".join(words[:-1]) if len(words) > 1 else words[-1]
-    after = refused.text[refused.at :].split()[1:2]
-    remedy = f"Write `{verb} not {words[-1]} {after[0]}`." if after and len(words) > 1 else "Write `A is not inside R`."
-    return RELATION_INCOMPLETE(
-        refused.place(), reason="`not` comes behind the name of the relationship", remedy=remedy.replace("is is", "is")
-    )
+    start, factor = _factor(refused)
+    before = refused.text[start : refused.at].split()
+    after = factor[refused.at - start :].split()[1:]
+    meant = ""
+    if before and after:
+        verb = before[:-1] if before[-2:-1] and before[-2].lower() == "is" else [*before[:-1], "is"]
+        meant = " ".join([*verb, "not", before[-1], *after])
+    remedy = f"Write `{meant}`." if is_condition(meant) else "Write `A is not inside R`."
+    return RELATION_INCOMPLETE(refused.place(), reason="`not` comes behind the name of the relationship", remedy=remedy)
 
 
 def _not_twice(refused: Refused) -> Problem | None:
@@ -214,7 +288,9 @@ def _arguments(refused: Refused) -> Problem | None:
 RECOGNISED: tuple[Callable[[Refused], Problem | None], ...] = (
     _begins_with_operator,
     _ends_with_operator,
+    _not_before_duration,
     _not_before_relation,
+    _not_inside_comparison,
     _no_duration,
     compound_unit,
     decimal_comma,

@@ -55,6 +55,15 @@ def parse_condition(text: str, file: str = "condition") -> Condition:
     return Builder(source, 0).condition(tree)
 
 
+def reads(text: str) -> bool:
+    """Whether the grammar takes a line of conditions; nothing is said about one that it does not."""
+    try:
+        _grammar().parse(text, start="condition")
+    except UnexpectedInput:
+        return False
+    return True
+
+
 @cache
 def _grammar() -> Lark:
     return Lark.open_from_package(

@@ -106,7 +106,7 @@ def _relation(each: Relation) -> str:
 
 
 def _comparison(each: Comparison) -> str:
-    return f"{_operand(each.left)} {each.operator} {_operand(each.right)}"
+    return f"{'not ' * each.negated}{_operand(each.left)} {each.operator} {_operand(each.right)}"
 
 
 def _operand(operand: Operand) -> str:

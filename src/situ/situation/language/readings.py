@@ -9,8 +9,10 @@ from situ.errors import SituError
 from situ.situation.language.print import print_condition
 from situ.situation.language.syntax import AllOf, AnyOf, Comparison, Condition, FollowedBy, Relation
 
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""For values for which a comparison is not true: that one comes does not say that none comes for which it is."""
+
 _IN_GENERAL = ("X followed-by not Y", "(X followed-by not Y) or not X")
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def readings_of_group(text: str, opening: int) -> tuple[str, ...]:
@@ -26,6 +28,13 @@ def readings_of_group(text: str, opening: int) -> tuple[str, ...]:
 def readings_of_not_followed(text: str, start: int) -> tuple[str, ...]:
     """Of ``X not followed-by Y``, the ``not`` beginning at ``start``."""
     return _readings(text[:start] + " " * len("not") + text[start + len("not") :])
+
+
+def is_condition(text: str) -> bool:
+    """Whether a line reads: nothing else is proposed to anybody."""
+    from situ.situation.language.parse import reads  # which asks us what to propose
+
+    return reads(text)
 
 
 def _readings(text: str) -> tuple[str, ...]:
@@ -57,7 +66,7 @@ def _readings_without_sequence(condition: Condition) -> tuple[str, ...]:
 
 
 def _negated(condition: Condition) -> Condition | None:
-    """The opposite, with `not` inside relations only; None for sequences."""
+    """The opposite, with `not` inside relations and before comparisons only; None for sequences."""
     match condition:
         case Relation():
             return Relation(
@@ -70,7 +79,8 @@ def _negated(condition: Condition) -> Condition | None:
                 says_of=condition.says_of,
             )
         case Comparison():
-            return Comparison(condition.left, _OPPOSITE[condition.operator], condition.right)
+            # That no such value comes; `<=` for `>` would say that another one does.
+            return Comparison(condition.left, condition.operator, condition.right, negated=not condition.negated)
         case AllOf() | AnyOf():
             parts = tuple(_negated(part) for part in condition.parts)
             known = tuple(part for part in parts if part is not None)

@@ -107,11 +107,12 @@ Operand = MeasureOf | AttributeOf | Value
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``distance(A, B) < 5 m``; ``operator`` is one of ``= != < > <= >=``."""
+    """``distance(A, B) < 5 m``, with ``not`` before it if it is negated; ``operator`` is one of ``= != < > <= >=``."""
 
     left: Operand
     operator: str
     right: Operand
+    negated: bool = False
     location: Location | None = _place()
 
 

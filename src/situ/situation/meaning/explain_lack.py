@@ -72,8 +72,7 @@ def lacking(happened: Happened, literal: Literal, beside: Iterable[Met], binding
 
 def _without_parts(beside: Iterable[Met]) -> Iterable[Met]:
     for met in beside:
-        if met.occurrence is not None:
-            yield Met(met.literal, Occurrence(met.occurrence.bindings, met.occurrence.time))
+        yield Met(met.literal, Occurrence(met.occurrence.bindings, met.occurrence.time))
 
 
 def _time(occurrence: Occurrence, otherwise: int) -> int:
@@ -92,24 +91,56 @@ def _lacking_in_sequence(happened: Happened, then: Then, bindings: Bindings, at:
         below = _lacking_in_relation(happened, then, then.second.relation, bindings, at)
         return below if below.why is not Why.UNTRUE else _nearest(below, Why.SECOND)
     if then.first.negated or then.second.negated:
-        return _broken(happened, then, first or second, at)
+        there = min(first or second, key=lambda each: abs(_time(each, at) - at))
+        return _broken(happened, then, _alone(then, _time(there, at)), there.bindings)
     one, other = min(
         ((one, other) for one in first for other in second),
-        key=lambda pair: (not agree(pair[0].bindings, pair[1].bindings), abs(_time(pair[0], at) - _time(pair[1], at))),
+        key=lambda pair: (
+            not agree(pair[0].bindings, pair[1].bindings),
+            not _in_order(then, _time(pair[0], at), _time(pair[1], at)),
+            abs(_time(pair[0], at) - _time(pair[1], at)),
+        ),
     )
-    return Lack(then, Why.ORDER, occurrence=other, apart=_time(other, at) - _time(one, at))
+    start, end = _time(one, at), _time(other, at)
+    if _in_order(then, start, end) and agree(one.bindings, other.bindings):
+        return _broken(happened, then, _between(then, start, end), {**one.bindings, **other.bindings})
+    return Lack(then, Why.ORDER, occurrence=other, apart=end - start)
 
 
-def _broken(happened: Happened, then: Then, present: list[Occurrence], at: int) -> Lack:
-    """What came although it should have been absent, for the occurrence of the other side that is nearest in time."""
-    there = min(present, key=lambda each: abs(_time(each, at) - at))
-    time = _time(there, at)
+def _in_order(then: Then, start: int, end: int) -> bool:
+    return start + then.gaps < end <= start + then.within
+
+
+Spans = Iterable[tuple[Relation, int, int]]
+"""What should have been absent, from when to when."""
+
+
+def _alone(then: Then, time: int) -> Spans:
+    """Of a sequence one side of which is to be absent, the other having been at that time."""
+    gaps = [(gap.absent.relation, gap.within) for gap in then.between]
     if then.second.negated:
-        relation, start, end = then.second.relation, time + 1, time + then.within
+        for relation, within in [*gaps, (then.second.relation, then.within)]:
+            yield relation, time + 1, time + within
+            time += within
     else:
-        relation, start, end = then.first.relation, time - then.within, time - 1
-    occurrence = next(happened.between(relation, start, end, there.bindings), None)
-    return Lack(then, Why.BROKEN, relation=relation, occurrence=occurrence)
+        for relation, within in reversed([(then.first.relation, then.within), *gaps]):
+            yield relation, time - within, time - 1
+            time -= within
+
+
+def _between(then: Then, start: int, end: int) -> Spans:
+    for gap in then.between:
+        yield gap.absent.relation, start + 1, start + gap.within if gap.within else end - 1
+        start += gap.within
+
+
+def _broken(happened: Happened, then: Then, spans: Spans, bindings: Bindings) -> Lack:
+    """What came although it should have been absent."""
+    spans = tuple(spans)
+    for relation, start, end in spans:
+        if (occurrence := next(happened.between(relation, start, end, bindings), None)) is not None:
+            return Lack(then, Why.BROKEN, relation=relation, occurrence=occurrence)
+    return Lack(then, Why.BROKEN, relation=spans[-1][0])
 
 
 def _nearest(lack: Lack, why: Why) -> Lack:

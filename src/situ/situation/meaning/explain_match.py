@@ -1,7 +1,7 @@
 """Why a policy detected something, and why it did not, found out by the reference.
 
-Of a detection: what each of its events said, and how every clause was met. Of a miss: the nearest thing to a match, the
-clauses that failed in it, and for each of their literals what was lacking. Everything is data; how it reads is
+Of a detection: what each of its events said, and how every condition was met. Of a miss: the nearest thing to a match,
+the conditions that failed in it, and for each of their literals what was lacking. Everything is data; how it reads is
 :mod:`situ.situation.meaning.tell_match`.
 """
 
@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import assert_never
 
 from situ.situation.meaning.detection import Cause, Detection, Observation
 from situ.situation.meaning.explain_lack import Lack, lacking
 from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree
 from situ.situation.meaning.reference import (
-    HELD,
+    Held,
     Match,
     Met,
     against,
     consistent,
     detection_of,
     matches,
-    negative,
-    positive,
+    occurrences_of,
     refutation,
 )
-from situ.situation.policies.policy import Clause, Is, Literal
+from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Then, is_negative, literals_of
 
 _MOST_ATTEMPTS = 20_000
 """How many combinations are looked at to find the nearest one."""
@@ -34,9 +34,9 @@ _MOST_ATTEMPTS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A negative literal of a clause that held: in which time nothing was to refute it, and what came close.
+    """A negative literal that held: in which time nothing was to refute it, and what came close.
 
-    What came close refutes this literal, but not together with the others of its clause.
+    What came close refutes this literal, but not together with the others that are judged with it.
     """
 
     literal: Literal
@@ -47,29 +47,28 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """How a clause was met: by an occurrence of a literal, or by what was absent."""
+    """How a condition was met: by occurrences of literals, and by what was absent; of an ``or``, of one branch."""
 
-    clause: Clause
-    literal: Literal | None = None
-    occurrence: Occurrence | None = None
+    part: Part
+    met: tuple[Met, ...] = ()
     absent: tuple[Absent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WhyDetected:
-    """A detection, what its events said, and how each clause was met."""
+    """A detection, what its events said, and how each condition was met."""
 
     detection: Detection
     said: Mapping[Cause, tuple[Observation, ...]]
-    clauses: tuple[Explained, ...]
+    conditions: tuple[Explained, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A clause that was not met: a counterexample, one occurrence a negative literal, or what its others lacked."""
+    """A condition that was not met: a counterexample, one occurrence a negative literal, and what its others lacked."""
 
     place: int
-    clause: Clause
+    part: Part
     refuted: tuple[tuple[Literal, Occurrence], ...] = ()
     lacks: tuple[Lack, ...] = ()
 
@@ -78,8 +77,8 @@ class Failed:
 class WhyMissed:
     """What was asked for, and the nearest thing to it.
 
-    ``detected`` is what was detected after all; then nothing has failed. ``met`` has the clauses that were met, by
-    their places. Without an ``activation`` nothing is said of clauses that are only about what is absent.
+    ``detected`` is what was detected after all; then nothing has failed. ``met`` has the conditions that were met,
+    by their places. Without an ``activation`` nothing is said of those that are only about what is absent.
     """
 
     bindings: Bindings
@@ -89,6 +88,18 @@ class WhyMissed:
     activation: int | None = None
     met: Mapping[int, Explained] = field(default_factory=dict)
     failed: tuple[Failed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A literal that is to happen and for which nothing fits."""
+
+    literal: Literal
+
+
+Item = Met | Held | Missing
+Attempt = tuple[Item, ...]
+"""What conditions could be met by."""
 
 
 def explain_detection(happened: Happened, id: str) -> WhyDetected | None:
@@ -110,27 +121,38 @@ def _said(happened: Happened, causes: Iterable[Cause]) -> dict[Cause, tuple[Obse
 
 def _explained(happened: Happened, match: Match) -> tuple[Explained, ...]:
     return tuple(
-        _held(happened, clause, match.bindings, match.activation)
-        if met is HELD
-        else Explained(clause, met.literal, met.occurrence)
-        for clause, met in zip(happened.policy.clauses, match.clauses, strict=True)
+        _of_part(happened, part, _items(part, match.way), match.bindings, match.activation)
+        for part in happened.policy.conditions
     )
 
 
-def _held(happened: Happened, clause: Clause, bindings: Bindings, activation: int) -> Explained:
+def _items(part: Part, way: Iterable[Item]) -> tuple[Item, ...]:
+    """What was chosen for a condition."""
+    own = set(literals_of((part,)))
+    found: dict[Absence | Literal, Item] = {}
+    for each in way:
+        about = each.absence if isinstance(each, Held) else each.literal
+        if (about.literals[0] if isinstance(about, Absence) else about) in own:
+            found.setdefault(about, each)
+    return tuple(found.values())
+
+
+def _of_part(
+    happened: Happened, part: Part, items: Iterable[Item], bindings: Bindings, activation: int | None
+) -> Explained:
     window = happened.policy.window
-    return Explained(
-        clause,
-        absent=tuple(
-            Absent(
-                literal,
-                activation - window if isinstance(literal, Is) else activation,
-                activation + (window if isinstance(literal, Is) else literal.within),
-                tuple(against(happened, literal, bindings, activation)),
-            )
-            for literal in negative(clause)
-        ),
-    )
+    absent = [
+        Absent(
+            literal,
+            activation - window if isinstance(literal, Is) else activation,
+            activation + (window if isinstance(literal, Is) else literal.within),
+            tuple(against(happened, literal, bindings, activation)),
+        )
+        for each in items
+        if isinstance(each, Held) and activation is not None
+        for literal in each.absence.literals
+    ]
+    return Explained(part, tuple(each for each in items if isinstance(each, Met)), tuple(absent))
 
 
 # ── misses ──
@@ -147,18 +169,19 @@ def explain_miss(happened: Happened, bindings: Bindings, at: int) -> WhyMissed:
     }
     if detected:
         return WhyMissed(bindings, at, tuple(sorted(detected.values(), key=lambda each: each.time)))
-    attempts = islice(_attempts(happened, bindings, at), _MOST_ATTEMPTS)
-    chosen = min(attempts, key=lambda each: _distance(happened, each, at))
-    nearest, activation = _bindings(chosen), _activation(chosen)
+    attempts = islice(_attempts(happened, policy.conditions, bindings, at), _MOST_ATTEMPTS)
+    attempt = min(attempts, key=lambda each: _distance(happened, each, at))
+    nearest, activation = _bindings(attempt), _activation(attempt)
     met: dict[int, Explained] = {}
     failed: list[Failed] = []
-    for place, (clause, choice) in enumerate(zip(policy.clauses, chosen, strict=True)):
-        if choice is not None and choice.occurrence is not None:
-            met[place] = Explained(clause, choice.literal, choice.occurrence)
-        elif choice is HELD and activation is not None and not _refuted(happened, clause, nearest, activation):
-            met[place] = _held(happened, clause, nearest, activation)
-        elif positive(clause) or activation is not None:
-            failed.append(_failed(happened, place, clause, chosen, bindings, activation, at))
+    for place, part in enumerate(policy.conditions):
+        items = _items(part, attempt)
+        if activation is None and all(isinstance(each, Held) for each in items):
+            continue
+        if any(_fails(happened, each, nearest, activation) for each in items):
+            failed.append(_failed(happened, place, part, attempt, bindings, activation, at))
+        else:
+            met[place] = _of_part(happened, part, items, nearest, activation)
     return WhyMissed(bindings, at, (), {**bindings, **nearest}, activation, met, tuple(failed))
 
 
@@ -167,76 +190,109 @@ def _near(happened: Happened, activation: int, at: int) -> bool:
     return at - 2 * happened.policy.window <= activation <= at + happened.policy.window
 
 
-Attempt = tuple[Met | None, ...]
-"""For each clause what it could be met by; None: nothing."""
-
-
-def _attempts(happened: Happened, bindings: Bindings, at: int, chosen: Attempt = ()) -> Iterator[Attempt]:
-    """Combinations of occurrences near that time, with gaps where clauses have none that fits."""
-    clauses = happened.policy.clauses
-    if len(chosen) == len(clauses):
-        yield chosen
+def _attempts(
+    happened: Happened, conditions: tuple[Part, ...], bindings: Bindings, at: int, attempt: Attempt = ()
+) -> Iterator[Attempt]:
+    """Ways to meet conditions near that time, with gaps where there is nothing that fits."""
+    if not conditions:
+        yield attempt
         return
-    clause = clauses[len(chosen)]
-    for literal in positive(clause):
-        for occurrence in happened.positive(literal):
-            if occurrence.time is not None and not _near(happened, occurrence.time, at):
-                continue
-            met = Met(literal, occurrence)
-            if agree(bindings, occurrence.bindings) and consistent(happened.policy, (*filter(None, chosen), met)):
-                yield from _attempts(happened, bindings, at, (*chosen, met))
-    yield from _attempts(happened, bindings, at, (*chosen, HELD if negative(clause) else None))
+    part, *others = conditions
+    rest = tuple(others)
+    match part:
+        case Absence():
+            yield from _attempts(happened, rest, bindings, at, (*attempt, Held(part)))
+        case Choice(branches=branches, absent=absent):
+            for branch in branches:
+                yield from _attempts(happened, (*branch, *rest), bindings, at, attempt)
+            if absent:
+                held = tuple(Held(each, part) for each in absent)
+                yield from _attempts(happened, rest, bindings, at, (*attempt, *held))
+        case Is() | Then():
+            picked = [each for each in attempt if isinstance(each, Met)]
+            for occurrence in happened.positive(part):
+                if occurrence.time is not None and not _near(happened, occurrence.time, at):
+                    continue
+                met = Met(part, occurrence)
+                if agree(bindings, occurrence.bindings) and consistent(happened.policy, (*picked, met)):
+                    yield from _attempts(happened, rest, bindings, at, (*attempt, met))
+            yield from _attempts(happened, rest, bindings, at, (*attempt, Missing(part)))
+        case _:
+            assert_never(part)
 
 
-def _distance(happened: Happened, chosen: Attempt, at: int) -> tuple[int, int]:
-    """How far it is from a match: clauses that failed, then time."""
-    activation = _activation(chosen)
+def _distance(happened: Happened, attempt: Attempt, at: int) -> tuple[int, int]:
+    """How far it is from a match: what failed, then time."""
+    activation = _activation(attempt)
     if activation is None:
-        return len(chosen), 0
-    bindings = _bindings(chosen)
-    failed = sum(
-        choice is None or (choice is HELD and _refuted(happened, clause, bindings, activation))
-        for clause, choice in zip(happened.policy.clauses, chosen, strict=True)
-    )
-    return failed, abs(activation - at)
+        return len(attempt) + len(happened.policy.conditions), 0
+    bindings = _bindings(attempt)
+    return sum(_fails(happened, each, bindings, activation) for each in attempt), abs(activation - at)
 
 
-def _activation(chosen: Attempt) -> int | None:
-    occurrences = [each.occurrence for each in chosen if each is not None and each.occurrence is not None]
-    return max((each.time for each in occurrences if each.time is not None), default=None)
+def _fails(happened: Happened, item: Item, bindings: Bindings, activation: int | None) -> bool:
+    match item:
+        case Missing():
+            return True
+        case Held(absence=absence):
+            return activation is None or refutation(happened, absence.literals, bindings, activation) is not None
+        case Met():
+            return False
+        case _:
+            assert_never(item)
 
 
-def _bindings(chosen: Attempt) -> dict[str, str]:
+def _picked(attempt: Attempt) -> tuple[Met, ...]:
+    return tuple(each for each in attempt if isinstance(each, Met))
+
+
+def _activation(attempt: Attempt) -> int | None:
+    return max((each.time for each in occurrences_of(_picked(attempt)) if each.time is not None), default=None)
+
+
+def _bindings(attempt: Attempt) -> dict[str, str]:
     """Of an attempt itself: who is asked about does not limit what refutes it."""
     found: dict[str, str] = {}
-    for each in chosen:
-        if each is not None and each.occurrence is not None:
-            found.update(each.occurrence.bindings)
+    for occurrence in occurrences_of(_picked(attempt)):
+        found.update(occurrence.bindings)
     return found
-
-
-def _refuted(happened: Happened, clause: Clause, bindings: Bindings, activation: int) -> bool:
-    return refutation(happened, negative(clause), bindings, activation) is not None
 
 
 def _failed(
     happened: Happened,
     place: int,
-    clause: Clause,
-    chosen: Attempt,
+    part: Part,
+    attempt: Attempt,
     asked: Bindings,
     activation: int | None,
     at: int,
 ) -> Failed:
-    literals, bindings = negative(clause), _bindings(chosen)
-    counter = refutation(happened, literals, bindings, activation) if literals and activation is not None else None
-    beside = tuple(each for each in chosen if each is not None)
+    """Of an ``or``, what is the matter with each of its branches."""
+    bindings, beside = _bindings(attempt), _picked(attempt)
+    picked = {each.literal for each in beside}
+    refuted: dict[tuple[Literal, int], tuple[Literal, Occurrence]] = {}
+    for absence in _absences(part) if activation is not None else ():
+        counter = refutation(happened, absence.literals, bindings, activation or 0)
+        for literal, occurrence in zip(absence.literals, counter or (), strict=False):
+            refuted.setdefault((literal, id(occurrence)), (literal, occurrence))
+    lacking_ones = [each for each in literals_of((part,)) if not is_negative(each) and each not in picked]
+    when = at if activation is None else activation
     return Failed(
         place,
-        clause,
-        tuple(zip(literals, counter, strict=True)) if counter else (),
-        tuple(
-            lacking(happened, literal, beside, {**asked, **bindings}, at if activation is None else activation)
-            for literal in positive(clause)
-        ),
+        part,
+        tuple(refuted.values()),
+        tuple(lacking(happened, each, beside, {**asked, **bindings}, when) for each in dict.fromkeys(lacking_ones)),
     )
+
+
+def _absences(part: Part) -> Iterator[Absence]:
+    match part:
+        case Absence():
+            yield part
+        case Choice(branches=branches, absent=absent):
+            for branch in branches:
+                for each in branch:
+                    yield from _absences(each)
+            yield from absent
+        case Is() | Then():
+            pass

@@ -36,14 +36,14 @@ _Kept = dict[str, list[_Seen]]
 class Occurrence:
     """A relation or a sequence held for these identities.
 
-    ``time`` is None if it holds at any time: nothing in it comes from events. ``parts`` are the occurrences of
-    relations that a sequence was made of.
+    ``time`` is None if it holds at any time: nothing in it comes from events. ``parts`` are the occurrences that a
+    sequence was made of, each with the step that it is of.
     """
 
     bindings: Bindings
     time: int | None
     causes: frozenset[Cause] = frozenset()
-    parts: tuple[tuple[Relation, Occurrence], ...] = ()
+    parts: tuple[tuple[Is, Occurrence], ...] = ()
 
 
 def agree(first: Bindings, second: Bindings) -> bool:
@@ -245,23 +245,42 @@ class Happened:
     # ── occurrences of sequences ──
 
     def _followed(self, then: Then) -> Iterator[Occurrence]:
-        first, second = then.first.relation, then.second.relation
-        for one, other in product(self.picked(first), self.picked(second)):
-            if _at(one) < _at(other) <= _at(one) + then.within and agree(one.bindings, other.bindings):
+        """One after the other; nothing that is to be absent between them, and the second after all that takes time."""
+        first, second = then.first, then.second
+        for one, other in product(self.picked(first.relation), self.picked(second.relation)):
+            if not agree(one.bindings, other.bindings):
+                continue
+            bindings = {**one.bindings, **other.bindings}
+            since, broken = _at(one), False
+            for gap in then.between:
+                until = since + gap.within if gap.within else _at(other) - 1
+                broken = broken or any(self.between(gap.absent.relation, since + 1, until, bindings))
+                since += gap.within
+            if not broken and since < _at(other) <= _at(one) + then.within:
                 parts = ((first, one), (second, other))
-                yield Occurrence({**one.bindings, **other.bindings}, other.time, one.causes | other.causes, parts)
+                yield Occurrence(bindings, other.time, one.causes | other.causes, parts)
 
     def _not_followed(self, then: Then) -> Iterator[Occurrence]:
-        first = then.first.relation
-        for one in self.picked(first):
-            if not any(self.between(then.second.relation, _at(one) + 1, _at(one) + then.within, one.bindings)):
-                yield Occurrence(one.bindings, _at(one) + then.within, one.causes, ((first, one),))
+        """What is to be absent one after the other, each for its time."""
+        absent = [*((gap.absent, gap.within) for gap in then.between), (then.second, then.within)]
+        for one in self.picked(then.first.relation):
+            since, broken = _at(one), False
+            for part, within in absent:
+                broken = broken or any(self.between(part.relation, since + 1, since + within, one.bindings))
+                since += within
+            if not broken:
+                yield Occurrence(one.bindings, since, one.causes, ((then.first, one),))
 
     def _not_preceded(self, then: Then) -> Iterator[Occurrence]:
-        second = then.second.relation
-        for other in self.picked(second):
-            if not any(self.between(then.first.relation, _at(other) - then.within, _at(other) - 1, other.bindings)):
-                yield Occurrence(other.bindings, other.time, other.causes, ((second, other),))
+        """The same backwards."""
+        absent = [(then.first, then.within), *((gap.absent, gap.within) for gap in then.between)]
+        for other in self.picked(then.second.relation):
+            until, broken = _at(other), False
+            for part, within in reversed(absent):
+                broken = broken or any(self.between(part.relation, until - within, until - 1, other.bindings))
+                until -= within
+            if not broken:
+                yield Occurrence(other.bindings, other.time, other.causes, ((then.second, other),))
 
     def between(self, relation: Relation, start: int, end: int, bindings: Bindings) -> Iterator[Occurrence]:
         """Those of any pairs of events, from start to end, both included, that agree with bindings."""

@@ -1,15 +1,15 @@
 """What a policy means: the slow, obvious semantics that every engine must equal.
 
-A *match* meets every clause: by an occurrence of one of its positive literals, or because its negative literals cannot
-all be refuted at once. Every combination of occurrences is tried. :mod:`situ.situation.meaning.occurrences` says what
-occurred.
+A *match* meets all conditions: of each ``or`` one branch is chosen; of everything that is to happen an occurrence is
+picked; and what is to be absent holds because it cannot be refuted. Every choice and every combination of occurrences
+is tried. :mod:`situ.situation.meaning.occurrences` says what occurred.
 
 Two places where the time of a report is more than the latest occurrence:
 
-- A clause held by what is absent can be judged only when nothing more can refute it: a window after the activation, or
-  as long as its own sequence looks ahead.
-- If such a clause has positive literals as well, one of them may still be met until a window after the activation, and
-  would then be the way the clause is met. So it is never judged before that, however short its sequences are.
+- What is absent can be judged only when nothing more can refute it: a window after the activation, or as long as its
+  own sequence looks ahead.
+- If it is one branch of an ``or`` beside others, one of these may still be met until a window after the activation, and
+  would then be the one that is chosen. So it is never judged before that, however short its sequences are.
 
 What is reported before some instant therefore depends on events before that instant only.
 """
@@ -19,31 +19,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
 from situ.situation.domain.ontology import Ontology
 from situ.situation.meaning.detection import Cause, Detection, Instances, Observation, in_order
 from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree
-from situ.situation.policies.policy import Clause, Is, Literal, Policy, Relation, Then
+from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Policy, Then
 
 NOTHING_KEPT: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """How a clause was met: by an occurrence of a literal, or, without either, by what did not happen."""
+    """A literal that is to happen, and the occurrence that was picked for it."""
 
-    literal: Literal | None = None
-    occurrence: Occurrence | None = None
+    literal: Literal
+    occurrence: Occurrence
 
 
-HELD = Met()
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is to be absent; ``choice`` is the ``or`` it was chosen in, if other branches have something to happen."""
+
+    absence: Absence
+    choice: Choice | None = None
+
+
+Way = tuple[Met | Held, ...]
+"""How conditions are met: for each ``or`` by the parts of one branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One way to meet all clauses of a policy, a :class:`Met` for each."""
+    """One way to meet all conditions of a policy."""
 
-    clauses: tuple[Met, ...]
+    way: Way
     bindings: Bindings
     causes: frozenset[Cause]
     activation: int
@@ -81,71 +91,74 @@ def detection_of(policy: Policy, match: Match) -> Detection:
 
 
 def matches(happened: Happened) -> Iterator[Match]:
-    """Every way to meet all clauses."""
+    """Every way to meet all conditions."""
     policy = happened.policy
-    for chosen in choices(happened, policy.clauses, ()):
-        picked = [met.occurrence for met in chosen if met.occurrence is not None]
+    for way in ways(happened, policy.conditions):
+        picked = occurrences_of(way)
         times = [each.time for each in picked if each.time is not None]
         if not times:
             continue
         bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
-        held = [clause for clause, met in zip(policy.clauses, chosen, strict=True) if met is HELD]
-        if any(could_be_picked(happened, clause, chosen) for clause in held):
+        held = [each for each in way if isinstance(each, Held)]
+        if any(each.choice is not None and could_be_picked(happened, each.choice, way) for each in held):
             continue
-        if any(refutation(happened, negative(clause), bindings, max(times)) is not None for clause in held):
+        if any(refutation(happened, each.absence.literals, bindings, max(times)) is not None for each in held):
             continue
         causes = frozenset(cause for each in picked for cause in each.causes)
-        wait = max((_wait(policy, clause) for clause in held), default=0)
-        yield Match(chosen, bindings, causes, max(times), max(times) + wait)
+        wait = max((wait_for(policy, each) for each in held), default=0)
+        yield Match(way, bindings, causes, max(times), max(times) + wait)
 
 
-def choices(happened: Happened, clauses: tuple[Clause, ...], chosen: tuple[Met, ...]) -> Iterator[tuple[Met, ...]]:
-    """Every combination of occurrences, one for each clause, that can stand beside each other."""
-    if not clauses:
-        yield chosen
+def ways(happened: Happened, conditions: tuple[Part, ...], way: Way = ()) -> Iterator[Way]:
+    """Every choice of branches and combination of occurrences that can stand beside each other."""
+    if not conditions:
+        yield way
         return
-    for literal in positive(clauses[0]):
-        for occurrence in happened.positive(literal):
-            met = Met(literal, occurrence)
-            if consistent(happened.policy, (*chosen, met)):
-                yield from choices(happened, clauses[1:], (*chosen, met))
-    if negative(clauses[0]):
-        yield from choices(happened, clauses[1:], (*chosen, HELD))
+    part, *others = conditions
+    rest = tuple(others)
+    match part:
+        case Absence():
+            yield from ways(happened, rest, (*way, Held(part)))
+        case Choice(branches=branches, absent=absent):
+            for branch in branches:
+                yield from ways(happened, (*branch, *rest), way)
+            if absent:
+                yield from ways(happened, rest, (*way, *(Held(each, part) for each in absent)))
+        case Is() | Then():
+            for occurrence in happened.positive(part):
+                met = Met(part, occurrence)
+                if consistent(happened.policy, (*way, met)):
+                    yield from ways(happened, rest, (*way, met))
+        case _:
+            assert_never(part)
 
 
-def consistent(policy: Policy, chosen: Iterable[Met]) -> bool:
-    """Whether bindings agree, all is inside a window, and sequences that share a relation share its occurrence."""
+def occurrences_of(way: Iterable[Met | Held]) -> list[Occurrence]:
+    return [each.occurrence for each in way if isinstance(each, Met)]
+
+
+def consistent(policy: Policy, way: Iterable[Met | Held]) -> bool:
+    """Whether bindings agree, all is inside a window, and what is written once is one occurrence."""
     bindings: dict[str, str] = {}
     times: list[int] = []
-    shared: dict[Relation, set[tuple[int | None, frozenset[Cause]]]] = {}
-    for met in chosen:
-        if met.occurrence is None:
-            continue
-        if not agree(met.occurrence.bindings, bindings):
+    steps: dict[Is, Occurrence] = {}
+    for occurrence in occurrences_of(way):
+        if not agree(occurrence.bindings, bindings):
             return False
-        bindings.update(met.occurrence.bindings)
-        if met.occurrence.time is not None:
-            times.append(met.occurrence.time)
-        for relation, parts in _parts(met.occurrence).items():
-            if shared.setdefault(relation, parts) != parts:
-                return False
+        bindings.update(occurrence.bindings)
+        if occurrence.time is not None:
+            times.append(occurrence.time)
+        if any(steps.setdefault(step, part) != part for step, part in occurrence.parts):
+            return False
     return not times or max(times) - min(times) <= policy.window
 
 
-def _parts(occurrence: Occurrence) -> dict[Relation, set[tuple[int | None, frozenset[Cause]]]]:
-    """Which occurrences of each of its relations a sequence was made of."""
-    found: dict[Relation, set[tuple[int | None, frozenset[Cause]]]] = {}
-    for relation, part in occurrence.parts:
-        found.setdefault(relation, set()).add((part.time, part.causes))
-    return found
-
-
-def could_be_picked(happened: Happened, clause: Clause, chosen: tuple[Met, ...]) -> bool:
-    """Whether some positive literal of a clause could be met beside what the other clauses are met by."""
+def could_be_picked(happened: Happened, choice: Choice, way: Way) -> bool:
+    """Whether a branch of an ``or`` could be met by what happened alone, beside what the rest is met by."""
     return any(
-        consistent(happened.policy, (*chosen, Met(literal, occurrence)))
-        for literal in positive(clause)
-        for occurrence in happened.positive(literal)
+        not any(isinstance(each, Held) for each in longer[len(way) :])
+        for branch in choice.branches
+        for longer in ways(happened, branch, way)
     )
 
 
@@ -172,20 +185,7 @@ def against(happened: Happened, literal: Literal, bindings: Bindings, activation
             yield from happened.between(side.relation, activation, activation + literal.within, bindings)
 
 
-def is_negative(literal: Literal) -> bool:
-    """Whether a literal says only what must be absent, and so never occurs itself."""
-    return literal.negated if isinstance(literal, Is) else literal.first.negated and literal.second.negated
-
-
-def positive(clause: Clause) -> tuple[Literal, ...]:
-    return tuple(literal for literal in clause if not is_negative(literal))
-
-
-def negative(clause: Clause) -> tuple[Literal, ...]:
-    return tuple(literal for literal in clause if is_negative(literal))
-
-
-def _wait(policy: Policy, clause: Clause) -> int:
-    """How long after the activation a clause held by absence is settled."""
-    ahead = [literal.within if isinstance(literal, Then) else policy.window for literal in negative(clause)]
-    return max(*ahead, policy.window) if positive(clause) else max(ahead)
+def wait_for(policy: Policy, held: Held) -> int:
+    """How long after the activation it is settled that something is absent."""
+    ahead = [each.within if isinstance(each, Then) else policy.window for each in held.absence.literals]
+    return max(*ahead, policy.window) if held.choice is not None else max(ahead)

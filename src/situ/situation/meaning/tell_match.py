@@ -10,8 +10,8 @@ from situ.situation.meaning.detection import Cause, Observation
 from situ.situation.meaning.explain_lack import Lack, Why
 from situ.situation.meaning.explain_match import Absent, Explained, Failed, WhyDetected, WhyMissed
 from situ.situation.meaning.occurrences import Bindings, Occurrence
-from situ.situation.policies.policy import Policy
-from situ.situation.policies.wording import clause_text, duration_text, literal_text
+from situ.situation.policies.policy import Choice, Part, Policy, Then
+from situ.situation.policies.wording import duration_text, literal_text, part_text
 
 Moment = Callable[[int], str]
 """How an instant reads."""
@@ -19,7 +19,7 @@ MET, NOT_MET = "met", "not met"
 
 
 def tell_detection(policy: Policy, why: WhyDetected, moment: Moment = print_instant) -> list[str]:
-    """A detection: whom it binds, what its events said, how each clause was met."""
+    """A detection: whom it binds, what its events said, how each condition was met."""
     return list(_Telling(policy, moment).detection(why))
 
 
@@ -44,7 +44,7 @@ class _Telling:
             if not said:
                 yield f"  {_event(cause)}, which is not here any more"
         yield "so that"
-        for explained in why.clauses:
+        for explained in why.conditions:
             yield from self._met(explained)
 
     def miss(self, why: WhyMissed) -> Iterator[str]:
@@ -59,24 +59,27 @@ class _Telling:
         else:
             yield f"  nearest to it: {_identities(why.nearest)}, activated at {self.moment(why.activation)}"
         failed = {each.place: each for each in why.failed}
-        for place in range(len(self.policy.clauses)):
+        for place, part in enumerate(self.policy.conditions):
             if place in failed:
                 yield from self._failed(failed[place])
             elif place in why.met:
                 yield from self._met(why.met[place])
             else:
-                yield f"  not judged: {clause_text(self.policy.clauses[place], self.policy.window)}"
+                yield f"  not judged: {self._part(part)}"
 
-    # ── clauses ──
+    # ── conditions ──
+
+    def _part(self, part: Part) -> str:
+        return part_text(part, self.policy.window)
 
     def _met(self, explained: Explained) -> Iterator[str]:
-        yield f"  {MET}: {clause_text(explained.clause, self.policy.window)}"
-        if explained.occurrence is not None and explained.literal is not None:
-            by = literal_text(explained.literal, self.policy.window)
-            shown = f"{by}: " if len(explained.clause) > 1 else ""
-            yield f"    {shown}{self._occurrence(explained.occurrence)}"
-            for relation, part in explained.occurrence.parts:
-                yield f"      {relation.text}: {self._occurrence(part)}"
+        yield f"  {MET}: {self._part(explained.part)}"
+        for each in explained.met:
+            by = literal_text(each.literal, self.policy.window)
+            shown = f"{by}: " if isinstance(explained.part, Choice) else ""
+            yield f"    {shown}{self._occurrence(each.occurrence)}"
+            for step, part in each.occurrence.parts:
+                yield f"      {step.relation.text}: {self._occurrence(part)}"
         for absent in explained.absent:
             yield from self._absent(absent, alone=len(explained.absent) == 1)
 
@@ -91,7 +94,7 @@ class _Telling:
             yield f"      {self._occurrence(occurrence)}"
 
     def _failed(self, failed: Failed) -> Iterator[str]:
-        yield f"  {NOT_MET}: {clause_text(failed.clause, self.policy.window)}"
+        yield f"  {NOT_MET}: {self._part(failed.part)}"
         for literal, occurrence in failed.refuted:
             yield f"    {literal_text(literal, self.policy.window)}: refuted, {self._occurrence(occurrence)}"
         for lack in failed.lacks:
@@ -128,7 +131,8 @@ class _Telling:
             case Why.ORDER:
                 if lack.apart <= 0:
                     return f"both occurred, but the second {duration_text(-lack.apart)} before the first"
-                return f"both occurred, but {duration_text(lack.apart)} apart"
+                early = isinstance(lack.literal, Then) and lack.apart <= lack.literal.gaps
+                return f"both occurred, but {'only ' * early}{duration_text(lack.apart)} apart"
             case Why.BROKEN:
                 return f"{part} should have been absent, but was not, {nearest}"
 

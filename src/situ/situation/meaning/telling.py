@@ -11,9 +11,8 @@ import msgspec
 from situ.event.instants import print_instant
 from situ.event.row import Row
 from situ.situation.meaning.lifecycle import Stage, Transition
-from situ.situation.policies.leaves import parts
-from situ.situation.policies.policy import Clause, Is, Policy
-from situ.situation.policies.wording import clause_text, duration_text
+from situ.situation.policies.policy import Absence, Is, Part, Policy
+from situ.situation.policies.wording import duration_text, part_text
 from situ.types.reserved import CLOSED, CONTINUED, OPENED
 
 TYPES = {Stage.OPENED: OPENED.name, Stage.CONTINUED: CONTINUED.name, Stage.CLOSED: CLOSED.name}
@@ -74,7 +73,7 @@ def _values(path: tuple[str, ...], value: Any) -> Iterator[dict[str, Any]]:
 def sentence(policy: Policy, bindings: Iterable[tuple[str, str]], transition: Transition | None = None) -> str:
     """``A 17 is inside R r4; within 5 s no B was: A 17 is within 5 m of B and B is inside R r4``."""
     bound = dict(bindings)
-    said = "; ".join(_met(clause, policy, bound) for clause in policy.clauses)
+    said = "; ".join(_met(part, policy, bound) for part in policy.conditions)
     if transition is None or transition.stage is Stage.OPENED:
         return said
     if transition.stage is Stage.CONTINUED:
@@ -84,15 +83,15 @@ def sentence(policy: Policy, bindings: Iterable[tuple[str, str]], transition: Tr
     return f"over after {lasted}{why}: {said}"
 
 
-def _met(clause: Clause, policy: Policy, bound: Mapping[str, str]) -> str:
-    """How a clause was met, as far as that follows from which aliases are bound."""
-    absent = [part for literal in clause for part in parts(literal) if part.negated]
-    plain = all(isinstance(literal, Is) for literal in clause)
-    free = sorted({alias for part in absent for alias in part.relation.aliases} - bound.keys())
-    if plain and len(absent) == len(clause) and free:
-        what = " and ".join(_named(part.relation.text, bound) for part in absent)
+def _met(part: Part, policy: Policy, bound: Mapping[str, str]) -> str:
+    """How a condition was met, as far as that follows from which aliases are bound."""
+    absent = part.literals if isinstance(part, Absence) else ()
+    relations = [literal.relation for literal in absent if isinstance(literal, Is)]
+    free = sorted({alias for each in relations for alias in each.aliases} - bound.keys())
+    if free and len(relations) == len(absent):
+        what = " and ".join(_named(each.text, bound) for each in relations)
         return f"within {duration_text(policy.window)} there was no {' and no '.join(free)} with: {what}"
-    return _named(clause_text(clause, policy.window), bound)
+    return _named(part_text(part, policy.window), bound)
 
 
 def _named(text: str, bound: Mapping[str, str]) -> str:

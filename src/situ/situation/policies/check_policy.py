@@ -34,7 +34,20 @@ from situ.situation.policies import resolved
 from situ.situation.policies.check_relations import Relations
 from situ.situation.policies.impossible import exclude_each_other, renamed
 from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import IT, LEFT, Action, Alias, Clause, Is, Kind, Literal, Policy, Relation, Then
+from situ.situation.policies.policy import (
+    IT,
+    LEFT,
+    Action,
+    Alias,
+    Clause,
+    Is,
+    Kind,
+    Literal,
+    Part,
+    Policy,
+    Relation,
+    Then,
+)
 from situ.situation.policies.wording import duration_text
 
 MOST_REPEATED = 1_000_000
@@ -55,19 +68,22 @@ class _Checking:
         self.concepts = self._concepts()
         self.relations = Relations(domain, self.concepts, problems)
         self.window = _microseconds(text.window, domain.window)
+        self.places = 0
 
     def policy(self, name: str) -> Policy | None:
         aliases = self._aliases()
         conditions = self._condition(self.text.conditions)
         self._check_unused()
-        clauses = None if conditions is None else self._clauses(conditions, aliases)
-        actions = self._actions(clauses)
-        if clauses is None:
+        normal = None if conditions is None else self._normal_form(conditions, aliases)
+        actions = self._actions(None if normal is None else normal[1])
+        if normal is None:
             return None
+        parts, clauses = normal
         text = self.text
         return Policy(
             name=text.name.text if text.name is not None else name,
             aliases=aliases,
+            conditions=parts,
             clauses=clauses,
             window=self.window,
             hold=_microseconds(text.hold, 2 * self.window),
@@ -120,23 +136,30 @@ class _Checking:
         place = written.location
         match written:
             case syntax.Relation():
-                relation = self.relations.relation(written)
-                return None if relation is None else resolved.Holds(Is(relation, written.negated), location=place)
+                return self._holds(self.relations.relation(written), written)
             case syntax.Comparison():
-                relation = self.relations.comparison(written)
-                return None if relation is None else resolved.Holds(Is(relation), location=place)
+                return self._holds(self.relations.comparison(written), written)
             case syntax.AllOf(parts=parts):
                 return None if (below := self._all(parts)) is None else resolved.AllOf(below, location=place)
             case syntax.AnyOf(parts=parts):
                 return None if (below := self._all(parts)) is None else resolved.AnyOf(below, location=place)
             case syntax.FollowedBy(first=first, second=second, within=within):
-                window = _microseconds(within, self.window)
                 before, after = self._condition(first), self._condition(second)
                 if before is None or after is None:
                     return None
-                return resolved.FollowedBy(before, after, window, location=place)
+                bound = None if within is None else _microseconds(within, 0)
+                return resolved.FollowedBy(before, after, bound, location=place)
             case _:
                 assert_never(written)
+
+    def _holds(
+        self, relation: Relation | None, written: syntax.Relation | syntax.Comparison
+    ) -> resolved.Condition | None:
+        """Literals are numbered as they are written: two that read the same are two."""
+        if relation is None:
+            return None
+        self.places += 1
+        return resolved.Holds(Is(relation, written.negated, self.places), location=written.location)
 
     def _all(self, parts: Iterable[syntax.Condition]) -> tuple[resolved.Condition, ...] | None:
         found = [self._condition(part) for part in parts]
@@ -155,7 +178,9 @@ class _Checking:
 
     # ── the policy as a whole ─────────────────────────────────────────────────────────────────────
 
-    def _clauses(self, conditions: resolved.Condition, aliases: Iterable[Alias]) -> tuple[Clause, ...] | None:
+    def _normal_form(
+        self, conditions: resolved.Condition, aliases: Iterable[Alias]
+    ) -> tuple[tuple[Part, ...], tuple[Clause, ...]] | None:
         self.problems.extend(_constraints_in_sequences(conditions))
         places = dict(_places(conditions))
         self.problems.extend(_unconnected(places))
@@ -164,7 +189,7 @@ class _Checking:
         if self.text.consumption is not None and Kind.CORRELATION not in kinds:
             self.problems.add(CONSUMPTION_UNUSED(self.text.location, mode=self.text.consumption.value))
         try:
-            clauses = normal_form(conditions, self.domain.limits.literals)
+            parts, clauses = normal_form(conditions, self.window, self.domain.limits.literals)
         except SituError as error:
             self.problems.extend(error.problems)
             return None
@@ -172,7 +197,7 @@ class _Checking:
             self.problems.add(self._nothing_triggers(clauses, conditions))
         needed = [only.relation for (only, *more) in clauses if not more and isinstance(only, Is) and not only.negated]
         self.problems.extend(_never_together(needed, aliases, places))
-        return clauses
+        return parts, clauses
 
     def _kept_too_long(self, places: dict[Relation, Location | None]) -> Iterator[Problem]:
         """A value that is kept counts again after each window: a short one is over very often in a long time."""
@@ -234,7 +259,7 @@ def _action(written: syntax.ActionText) -> Action:
 
 
 def _parts(literal: Literal) -> tuple[Is, ...]:
-    return (literal.first, literal.second) if isinstance(literal, Then) else (literal,)
+    return literal.parts if isinstance(literal, Then) else (literal,)
 
 
 def _happens(literal: Literal) -> bool:

@@ -184,7 +184,8 @@ class Relations:
         ]
         if not all(understood):
             return None
-        return self._made(text, print_condition(written), names, reads, functions, written.location)
+        shown = print_condition(replace(written, negated=False))
+        return self._made(text, shown, names, reads, functions, written.location, compares=True)
 
     def _operand(
         self,
@@ -249,6 +250,8 @@ class Relations:
         reads: Mapping[str, Sequence[str]],
         functions: dict[str, Definition],
         place: Location | None,
+        *,
+        compares: bool = False,
     ) -> Relation | None:
         if shown in self.made:
             return self.made[shown]
@@ -261,7 +264,14 @@ class Relations:
             self.problems.add(NEVER_HOLDS(place, text=shown))
             return None
         left, *right = (side for side in sides if side is not None)
-        made = Relation(text=shown, left=left, right=right[0] if right else None, test=test, reach=reach_of(test))
+        made = Relation(
+            text=shown,
+            left=left,
+            right=right[0] if right else None,
+            test=test,
+            reach=reach_of(test),
+            compares=compares,
+        )
         self.made[shown] = made
         return made
 

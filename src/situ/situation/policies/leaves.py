@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from situ.expr.once import Remembering, once
 from situ.expr.tree import Node, Read, walk
-from situ.situation.policies.policy import LEFT, RIGHT, Is, Kind, Literal, Policy, Relation, Side
+from situ.situation.policies.policy import LEFT, RIGHT, Is, Kind, Literal, Policy, Relation, Side, literals_of
 from situ.types.model import Type
 
 
@@ -55,16 +55,20 @@ class Leaf(Remembering):
 def relations_of(policy: Policy) -> tuple[Relation, ...]:
     """The relations of a policy, each once, in the order they stand."""
     found: dict[str, Relation] = {}
-    for clause in policy.clauses:
-        for literal in clause:
-            for part in parts(literal):
-                found.setdefault(part.relation.text, part.relation)
+    for part in sorted(signed_relations(policy), key=lambda part: part.place):
+        found.setdefault(part.relation.text, part.relation)
     return tuple(found.values())
 
 
+def signed_relations(policy: Policy) -> Iterator[Is]:
+    """Every step and every literal that is none of a sequence."""
+    for literal in literals_of(policy.conditions):
+        yield from parts(literal)
+
+
 def parts(literal: Literal) -> tuple[Is, ...]:
-    """The relations of a literal with their signs."""
-    return (literal,) if isinstance(literal, Is) else (literal.first, literal.second)
+    """The relations of a literal with their signs, in their order."""
+    return (literal,) if isinstance(literal, Is) else literal.parts
 
 
 def leaves_of(policy: Policy, relation: Relation) -> tuple[Leaf, ...]:

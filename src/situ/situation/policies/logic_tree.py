@@ -100,8 +100,8 @@ def _clause(policy: Policy, clause: Clause) -> Node:
 def _literal(policy: Policy, literal: Literal) -> Node:
     if isinstance(literal, Is):
         return _relation(policy, literal)
-    sides = (_relation(policy, literal.first), _relation(policy, literal.second))
-    return Node(component=Component.FOLLOWED_BY, text="followed by", window=literal.within, below=sides)
+    sides = tuple(_relation(policy, part) for part in literal.parts)
+    return Node(component=Component.FOLLOWED_BY, text="followed by", window=literal.span, below=sides)
 
 
 def _relation(policy: Policy, literal: Is) -> Node:

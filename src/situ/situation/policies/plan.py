@@ -13,7 +13,7 @@ Partitions
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -23,7 +23,21 @@ from situ.errors import Problem
 from situ.situation.domain.ontology import Ontology
 from situ.situation.language.syntax import Consumption
 from situ.situation.policies.leaves import Leaf, leaves_of, parts, relations_of
-from situ.situation.policies.policy import LEFT, RIGHT, Clause, Is, Kind, Literal, Policy, Relation, Then
+from situ.situation.policies.policy import (
+    LEFT,
+    RIGHT,
+    Absence,
+    Choice,
+    Clause,
+    Is,
+    Kind,
+    Literal,
+    Part,
+    Policy,
+    Relation,
+    Then,
+    is_negative,
+)
 
 if TYPE_CHECKING:  # whoever only checks policies need not load these
     import numpy as np
@@ -84,11 +98,11 @@ class SequencePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClausePlan:
-    """A clause: what it can be met by, and what must be absent otherwise; how long that takes to settle."""
+class AbsencePlan:
+    """What must be absent, how long that takes to settle, and the ``or`` in which it is chosen beside others."""
 
-    positive: tuple[Literal, ...]
-    negative: tuple[Literal, ...]
+    absence: Absence
+    choice: Choice | None
     wait: int
 
 
@@ -130,7 +144,9 @@ class PolicyPlan:
     leaves: tuple[LeafPlan, ...]
     relations: tuple[RelationPlan, ...]
     sequences: tuple[SequencePlan, ...]
-    clauses: tuple[ClausePlan, ...]
+    """Those that read the same are one."""
+    absences: tuple[AbsencePlan, ...]
+    """In the order they stand in the conditions."""
     wait: int
     """The longest time between the last occurrence of a match and its report."""
     causes: int
@@ -147,12 +163,8 @@ class PolicyPlan:
     @property
     def grows(self) -> bool:
         """Whether more events only ever bring more detections: nothing has to be absent, and no event is spent."""
-        parts = (part for each in self.sequences for part in (each.then.first, each.then.second))
-        return not (
-            any(clause.negative for clause in self.clauses)
-            or any(part.negated for part in parts)
-            or any(each.spends for each in self.relations)
-        )
+        parts = (part for each in self.sequences for part in each.then.parts)
+        return not (self.absences or any(part.negated for part in parts) or any(each.spends for each in self.relations))
 
     def leaf(self, leaf: Leaf) -> LeafPlan:
         return next(each for each in self.leaves if each.leaf == leaf)
@@ -165,38 +177,31 @@ def plan_policy(policy: Policy, ontology: Ontology) -> PolicyPlan:
     """The plan of a checked policy."""
     relations = relations_of(policy)
     leaves = tuple(dict.fromkeys(leaf for relation in relations for leaf in leaves_of(policy, relation)))
-    clauses = tuple(_clause(policy, clause) for clause in policy.clauses)
-    wait = max((clause.wait for clause in clauses), default=0)
-    ages = _Ages(policy, clauses, wait)
+    absences = tuple(_absences(policy))
+    wait = max((each.wait for each in absences), default=0)
+    ages = _Ages(policy, wait)
     planned = tuple(_relation(policy, relation, leaves, ages) for relation in relations)
     sequences = tuple(SequencePlan(then=then, kept=kept) for then, kept in ages.sequences.items())
-    ahead = max((each.then.within for each in sequences), default=0)
-    alias, reason, warning = _partition(policy, clauses, planned, leaves)
+    ahead = max((each.then.span for each in sequences), default=0)
+    alias, reason, warning = _partition(policy, planned, leaves)
     return PolicyPlan(
         policy=policy,
         ontology=ontology,
         leaves=tuple(_leaf(policy, place, leaf, planned, ages, alias) for place, leaf in enumerate(leaves)),
         relations=planned,
         sequences=sequences,
-        clauses=clauses,
+        absences=absences,
         wait=wait,
         causes=wait + 2 * policy.window + ahead,
         recurs=wait + ahead,
         partition=alias,
         reason=reason,
         warning=warning,
-        operators=tuple(_operators(policy, planned, sequences, clauses)),
+        operators=tuple(_operators(policy, planned, sequences)),
     )
 
 
 # ── literals ──
-
-
-def is_negative(literal: Literal) -> bool:
-    """Whether a literal says only what must be absent: it has no occurrences."""
-    if isinstance(literal, Is):
-        return literal.negated
-    return literal.first.negated and literal.second.negated
 
 
 def binds(literal: Literal) -> tuple[str, ...]:
@@ -205,41 +210,80 @@ def binds(literal: Literal) -> tuple[str, ...]:
     return tuple(dict.fromkeys(alias for part in given for alias in part.relation.aliases))
 
 
-def _clause(policy: Policy, clause: Clause) -> ClausePlan:
-    negative = tuple(literal for literal in clause if is_negative(literal))
-    positive = tuple(literal for literal in clause if not is_negative(literal))
-    waits = [literal.within if isinstance(literal, Then) else policy.window for literal in negative]
-    if negative and positive:
-        waits.append(policy.window)  # until then a positive literal may still be met beside the rest
-    return ClausePlan(positive=positive, negative=negative, wait=max(waits, default=0))
+def always_bound(conditions: Iterable[Part]) -> frozenset[str]:
+    """The aliases that are bound whichever branches are chosen."""
+    found: set[str] = set()
+    for part in conditions:
+        match part:
+            case Is() | Then():
+                found.update(binds(part))
+            case Choice(branches=branches, absent=()):
+                found.update(frozenset.intersection(*map(always_bound, branches)))
+            case Choice() | Absence():
+                pass
+    return frozenset(found)
+
+
+def absences_of(conditions: Iterable[Part]) -> Iterator[tuple[Absence, Choice | None]]:
+    """What is to be absent, in order, with the ``or`` it is chosen in beside what is to happen."""
+    for part in conditions:
+        match part:
+            case Absence():
+                yield part, None
+            case Choice(branches=branches, absent=absent):
+                for branch in branches:
+                    yield from absences_of(branch)
+                yield from ((each, part) for each in absent)
+            case Is() | Then():
+                pass
+
+
+def _absences(policy: Policy) -> Iterator[AbsencePlan]:
+    for absence, choice in absences_of(policy.conditions):
+        waits = [each.within if isinstance(each, Then) else policy.window for each in absence.literals]
+        if choice is not None:
+            waits.append(policy.window)  # until then another branch may still be met beside the rest
+        yield AbsencePlan(absence=absence, choice=choice, wait=max(waits))
 
 
 class _Ages:
     """How long what is needed: occurrences as found (``picked``), any pairs (``any``), and sequences."""
 
-    def __init__(self, policy: Policy, clauses: Sequence[ClausePlan], wait: int) -> None:
+    def __init__(self, policy: Policy, wait: int) -> None:
         self.picked: dict[str, int] = {}
         self.any: dict[str, int] = {}
         self.sequences: dict[Then, int] = {}
         self.free: dict[str, set[str]] = {}
-        window = policy.window
-        for clause in clauses:
-            beside = window + (wait if clause.negative else 0)
-            for literal in clause.positive:
-                if isinstance(literal, Is):
-                    self._needed(self.picked, literal.relation, beside)
-                else:
-                    self.sequences[literal] = max(self.sequences.get(literal, 0), beside)
-            for literal in clause.negative:
-                back = wait + (window if isinstance(literal, Is) else 0)
-                for part in parts(literal):
-                    self._needed(self.any, part.relation, back)
+        self._window, self._wait = policy.window, wait
+        self._look(policy.conditions, policy.window)
         for then in self.sequences:
-            for part in parts(then):
-                self._needed(self.any if part.negated else self.picked, part.relation, then.within)
+            for part in then.parts:
+                self._needed(self.any if part.negated else self.picked, part.relation, then.span)
                 if part.negated:
                     free = set(part.relation.aliases) - set(binds(then))
                     self.free.setdefault(part.relation.text, set()).update(free)
+
+    def _look(self, conditions: Iterable[Part], beside: int) -> None:
+        for part in conditions:
+            match part:
+                case Is():
+                    self._needed(self.picked, part.relation, beside)
+                case Then():
+                    then = part.unplaced
+                    self.sequences[then] = max(self.sequences.get(then, 0), beside)
+                case Absence(literals=literals):
+                    self._absent(literals)
+                case Choice(branches=branches, absent=absent):
+                    for branch in branches:
+                        # Whether a branch could be met is asked again when the absent one is settled.
+                        self._look(branch, self._window + self._wait if absent else beside)
+                    self._look(absent, beside)
+
+    def _absent(self, literals: Iterable[Literal]) -> None:
+        for literal in literals:
+            back = self._wait + (self._window if isinstance(literal, Is) else 0)
+            for part in parts(literal):
+                self._needed(self.any, part.relation, back)
 
     @staticmethod
     def _needed(ages: dict[str, int], relation: Relation, age: int) -> None:
@@ -295,16 +339,10 @@ def _column(relations: Sequence[RelationPlan], leaf: int, alias: str) -> str:
 
 
 def _partition(
-    policy: Policy, clauses: Sequence[ClausePlan], relations: Sequence[RelationPlan], leaves: Sequence[Leaf]
+    policy: Policy, relations: Sequence[RelationPlan], leaves: Sequence[Leaf]
 ) -> tuple[str, str, Problem | None]:
-    always = [
-        alias.name
-        for alias in policy.aliases
-        if any(
-            not clause.negative and all(alias.name in binds(literal) for literal in clause.positive)
-            for clause in clauses
-        )
-    ]
+    bound = always_bound(policy.conditions)
+    always = [alias.name for alias in policy.aliases if alias.name in bound]
     spent = {alias for each in relations if each.spends for alias in each.relation.aliases}
     candidates = [alias for alias in always if alias not in spent]
     if candidates:
@@ -355,12 +393,7 @@ def partition_rows(plan: PolicyPlan, leaf: Leaf, batch: pa.RecordBatch, partitio
 # ── for people ──
 
 
-def _operators(
-    policy: Policy,
-    relations: Sequence[RelationPlan],
-    sequences: Sequence[SequencePlan],
-    clauses: Sequence[ClausePlan],
-) -> list[Operator]:
+def _operators(policy: Policy, relations: Sequence[RelationPlan], sequences: Sequence[SequencePlan]) -> list[Operator]:
     found = []
     for each in relations:
         kind, text = each.relation.kind, each.relation.text
@@ -372,13 +405,20 @@ def _operators(
             runs = Runs.IN_ORDER if each.spends else Runs.COLUMNS
             found.append(Operator(kind="correlation", text=text, runs=runs, window=policy.window))
     for sequence in sequences:
-        text = " followed-by ".join(
-            f"{'not ' * part.negated}{part.relation.text}" for part in (sequence.then.first, sequence.then.second)
-        )
-        found.append(Operator(kind="followed-by", text=text, runs=Runs.COLUMNS, window=sequence.then.within))
+        text = " followed-by ".join(f"{'not ' * part.negated}{part.relation.text}" for part in sequence.then.parts)
+        found.append(Operator(kind="followed-by", text=text, runs=Runs.COLUMNS, window=sequence.then.span))
     found += [
-        Operator(kind="or", text=f"clause {number}", runs=Runs.COLUMNS, window=clause.wait)
-        for number, clause in enumerate(clauses, 1)
-        if len(clause.positive) + len(clause.negative) > 1
+        Operator(kind="or", text=f"clause {number}", runs=Runs.COLUMNS, window=_clause_wait(policy, clause))
+        for number, clause in enumerate(policy.clauses, 1)
+        if len(clause) > 1
     ]
     return [*found, Operator(kind="and", text=policy.name, runs=Runs.COLUMNS, window=policy.window)]
+
+
+def _clause_wait(policy: Policy, clause: Clause) -> int:
+    """How long it takes to settle that a clause holds by what is absent."""
+    negative = [literal for literal in clause if is_negative(literal)]
+    waits = [literal.within if isinstance(literal, Then) else policy.window for literal in negative]
+    if 0 < len(negative) < len(clause):
+        waits.append(policy.window)
+    return max(waits, default=0)

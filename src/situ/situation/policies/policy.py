@@ -6,7 +6,8 @@ are whole microseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from situ.errors import Location
@@ -65,6 +66,8 @@ class Relation:
     right: Side | None
     test: Node = field(compare=False)
     reach: Reach | None = field(default=None, compare=False)
+    compares: bool = field(default=False, compare=False)
+    """Whether it is a comparison: then ``not`` stands before it."""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -90,24 +93,105 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Is:
-    """A relation that holds, or one that does not."""
+    """A relation that holds, or one that does not.
+
+    ``place`` says which of the literals of the policy it is, in the order they are written: two that read the same are
+    not the same, and one that stands in several sequences, because these were distributed, is.
+    """
 
     relation: Relation
     negated: bool = False
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What must be absent inside a sequence, and for how long; 0: until what follows happens."""
+
+    absent: Is
+    within: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """``first followed-by second``, at most ``within`` microseconds later. Neither relation is a constraint."""
+    """``first followed-by second``, at most ``within`` microseconds later. No relation of it is a constraint.
+
+    ``between`` are absences between the two, in their order. If both sides are to hold, ``within`` counts from the
+    first, and the second comes after all gaps that have a length. If one side is absent itself, all gaps have a length,
+    and they lie one behind the other, ``within`` being that of the absent side, which lies farthest from the other.
+    """
 
     first: Is
     second: Is
     within: int
+    between: tuple[Gap, ...] = ()
+
+    @property
+    def gaps(self) -> int:
+        """How long the gaps with a length take."""
+        return sum(gap.within for gap in self.between)
+
+    @property
+    def span(self) -> int:
+        """How far apart the beginning of a sequence and its end can lie."""
+        return self.within if not (self.first.negated or self.second.negated) else self.within + self.gaps
+
+    @property
+    def parts(self) -> tuple[Is, ...]:
+        return (self.first, *(gap.absent for gap in self.between), self.second)
+
+    @property
+    def unplaced(self) -> Then:
+        """What reads the same elsewhere has the same occurrences."""
+        gaps = tuple(replace(gap, absent=replace(gap.absent, place=0)) for gap in self.between)
+        return Then(replace(self.first, place=0), replace(self.second, place=0), self.within, gaps)
 
 
 Literal = Is | Then
 Clause = tuple[Literal, ...]
 """Literals, one of which must be met."""
+
+
+def is_negative(literal: Literal) -> bool:
+    """Whether a literal says only what must be absent, and so never occurs itself."""
+    return literal.negated if isinstance(literal, Is) else literal.first.negated and literal.second.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Negative literals that are judged together: refuted only if something that agrees speaks against each of them."""
+
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An ``or``: one branch is chosen in a match, and all parts of it must be met.
+
+    Branches that consist of negative literals only are one, ``absent``, judged together. It is chosen only where no
+    other branch is met by what happened.
+    """
+
+    branches: tuple[tuple[Part, ...], ...]
+    absent: tuple[Absence, ...] = ()
+
+
+Part = Is | Then | Absence | Choice
+"""What must be met; a literal here is a positive one."""
+
+
+def literals_of(parts: Iterable[Part]) -> Iterator[Literal]:
+    """All literals of conditions, those of all branches among them."""
+    for part in parts:
+        match part:
+            case Is() | Then():
+                yield part
+            case Absence(literals=literals):
+                yield from literals
+            case Choice(branches=branches, absent=absent):
+                for branch in branches:
+                    yield from literals_of(branch)
+                yield from literals_of(absent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +205,15 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All of a policy. ``clauses`` are its conditions in extended conjunctive normal form: all must be met.
+    """All of a policy. ``conditions`` are what a match must meet, all of it.
 
-    ``lateness`` is -1 where the policy does not say one: its sources decide.
+    ``clauses`` are the same in extended conjunctive normal form: what people read, and what follows from the conditions
+    whichever branches are chosen. ``lateness`` is -1 where the policy does not say one: its sources decide.
     """
 
     name: str
     aliases: tuple[Alias, ...]
+    conditions: tuple[Part, ...]
     clauses: tuple[Clause, ...]
     window: int
     hold: int

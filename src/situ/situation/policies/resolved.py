@@ -37,11 +37,11 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class FollowedBy:
-    """``first followed-by second``, at most ``within`` microseconds later."""
+    """``first followed-by second``, at most ``within`` microseconds later; None: nothing is written."""
 
     first: Condition
     second: Condition
-    within: int
+    within: int | None = None
     location: Location | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 

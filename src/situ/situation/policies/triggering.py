@@ -17,7 +17,7 @@ from situ.situation.actions.action import Actions, DeletePolicy, Publish, Step, 
 from situ.situation.actions.resolve_actions import steps_of
 from situ.situation.domain.ontology import Ontology
 from situ.situation.policies.impossible import is_impossible
-from situ.situation.policies.leaves import parts
+from situ.situation.policies.leaves import signed_relations
 from situ.situation.policies.policy import LEFT, RIGHT, Policy, Relation, Side
 from situ.sources.model import Push
 from situ.types.model import STRING, is_subtype
@@ -116,14 +116,12 @@ def _excludes(wait: _Wait, attribute: str, name: str) -> bool:
 
 
 def _waits(policy: Policy) -> Iterator[_Wait]:
-    for clause in policy.clauses:
-        for literal in clause:
-            for part in parts(literal):
-                if part.negated:
-                    continue
-                for variable, side in zip((LEFT, RIGHT), part.relation.sides, strict=False):
-                    if side.event:
-                        yield _Wait(relation=part.relation, variable=variable, side=side)
+    for part in signed_relations(policy):
+        if part.negated:
+            continue
+        for variable, side in zip((LEFT, RIGHT), part.relation.sides, strict=False):
+            if side.event:
+                yield _Wait(relation=part.relation, variable=variable, side=side)
 
 
 def _published(policy: Policy, actions: Actions, push: Push, types: Types) -> str | None:
