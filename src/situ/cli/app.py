@@ -1,7 +1,7 @@
 """The commands put together, and what becomes of problems: messages and exit codes.
 
-Every command lives in a module of its own and imports what it needs when it runs, so that ``situ --help`` costs no more
-than reading the arguments.
+Every command lives in a module of its own, which is loaded when the command is asked for, and imports what it needs
+when it runs: ``situ --help`` costs no more than reading the arguments.
 """
 
 from __future__ import annotations
@@ -12,30 +12,80 @@ from typing import Annotated
 import typer
 
 from situ import __version__
-from situ.cli import actions, client, dead_letters, explain, scopes, types
-from situ.cli.apply import apply
-from situ.cli.change import add, alter, remove, resume, suspend
-from situ.cli.check import check
-from situ.cli.create import init, schemas
-from situ.cli.diff import diff
 from situ.cli.exits import Exit, Stop, exit_of
-from situ.cli.fmt import fmt
 from situ.cli.folder_meant import remedy_for_place, remedy_for_usage
-from situ.cli.get import get
-from situ.cli.groups import group
-from situ.cli.late import late
+from situ.cli.groups import group, lazy_group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
-from situ.cli.publish import publish
-from situ.cli.quality import quality
-from situ.cli.replay import replay
-from situ.cli.run import run as run_project
-from situ.cli.situations import situations
-from situ.cli.status import status
-from situ.cli.subscribe import subscribe
-from situ.cli.test import run_policy_tests
-from situ.cli.transform import transform
 from situ.errors import SituError
+
+# Where each command or group of commands is, and what the help says of it: the first paragraph of its own.
+COMMANDS = {
+    "init": ("situ.cli.create:init", "Make a project."),
+    "check": ("situ.cli.check:check", "Check the whole project."),
+    "diff": ("situ.cli.diff:diff", "Show what differs from another folder or a snapshot."),
+    "fmt": ("situ.cli.fmt:fmt", "Give the project's files their one form."),
+    "test": ("situ.cli.test:run_policy_tests", "Run the tests of policies, `policies/*.test.yaml`."),
+    "run": ("situ.cli.run:run", "Run the project: bus, router and engine, until Ctrl-C."),
+    "status": (
+        "situ.cli.status:status",
+        "Show what runs: engines, streams, durable subscriptions and what waits for them, clients, actions.",
+    ),
+    "publish": ("situ.cli.publish:publish", "Publish events, and wait until they are stored."),
+    "subscribe": ("situ.cli.subscribe:subscribe", "Show events as they come, until Ctrl-C."),
+    "replay": (
+        "situ.cli.replay:replay",
+        "Replay the root log: which events would each subscription get, or what would a policy detect?",
+    ),
+    "transform": (
+        "situ.cli.transform:transform",
+        "Transform events: in through one context, out through another.",
+    ),
+    "situations": (
+        "situ.cli.situations:situations",
+        "List the situations that policies detected, the latest last.",
+    ),
+    "late": ("situ.cli.late:late", "List events that came too late for policies, the latest last."),
+    "quality": (
+        "situ.cli.quality:quality",
+        "Show what subscribers expect, what publishers can do, what holds, and why not.",
+    ),
+    "apply": ("situ.cli.apply:apply", "Put what the project declares in force."),
+    "get": ("situ.cli.get:get", "Show what is in force."),
+    "add": ("situ.cli.change:add", "Add one thing to what is in force."),
+    "alter": (
+        "situ.cli.change:alter",
+        "Put another thing of the same name in the place of one that `situ add` made.",
+    ),
+    "remove": (
+        "situ.cli.change:remove",
+        "Take out one thing that `situ add` made, or that a client left behind.",
+    ),
+    "suspend": ("situ.cli.change:suspend", "Let a policy rest until `situ resume`."),
+    "resume": ("situ.cli.change:resume", "Let a policy that was suspended run again, from now on."),
+    "schemas": ("situ.cli.create:schemas", "Write JSON Schemas of the project's files, for editors."),
+    "dead-letters": (
+        "situ.cli.dead_letters:app",
+        "Look at events that could not go on, and publish them again.",
+    ),
+    "actions": (
+        "situ.cli.actions:app",
+        "Look at what policies asked for that is not done yet, or failed; try it again, or drop it.",
+    ),
+    "client": ("situ.cli.client:app", "Give clients credentials of their own, and take them back."),
+    "types": ("situ.cli.types:app", "Exchange types with JSON Schema, Spark and Arrow."),
+    "scopes": (
+        "situ.cli.scopes:app",
+        "Draw scopes: what is in what, the filters at their boundaries, and the clients in them.",
+    ),
+    "explain": (
+        "situ.cli.explain:app",
+        (
+            "Explain types, expressions, functions, subscriptions, events, visibility, quality, contexts, policies, "
+            "detections, codes."
+        ),
+    ),
+}
 
 app = group(
     "situ",
@@ -51,6 +101,7 @@ app = group(
       situ run                         bus, router and engine, until Ctrl-C
       situ subscribe Sighting          events as they come
     """,
+    cls=lazy_group(COMMANDS),
 )
 
 
@@ -67,36 +118,6 @@ def situ(
     ] = False,
 ) -> None:
     """Options of the command itself; its help is the one above."""
-
-
-app.command()(init)
-app.command()(check)
-app.command()(diff)
-app.command()(fmt)
-app.command("test")(run_policy_tests)
-app.command("run")(run_project)
-app.command()(status)
-app.command()(publish)
-app.command()(subscribe)
-app.command()(replay)
-app.command()(transform)
-app.add_typer(dead_letters.app)
-app.add_typer(actions.app)
-app.command()(situations)
-app.command()(late)
-app.command()(quality)
-app.command()(apply)
-app.command()(get)
-app.command("add")(add)
-app.command("alter")(alter)
-app.command()(remove)
-app.command()(suspend)
-app.command()(resume)
-app.add_typer(client.app)
-app.add_typer(types.app)
-app.add_typer(scopes.app)
-app.add_typer(explain.app)
-app.command()(schemas)
 
 
 _GROUPS: tuple[list[str], ...] = ([], ["types"], ["explain"], ["dead-letters"], ["actions"], ["client"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,27 +49,25 @@ def check(
       git worktree add ../before HEAD && situ check --against ../before
     """
     from situ.cli.opened import locate_project
-    from situ.cli.progress import progress
+    from situ.cli.progress import progress, seconds_since_start
     from situ.project.check import check_folder
 
     output = begin(context, json=as_json, quiet=quiet)
     path = locate_project(project)
-    begun = time.perf_counter()
     with progress("Checking", shown=output.has_terminal) as advance:
         checked = check_folder(path, progress=advance)
-    seconds = time.perf_counter() - begun
     if snapshot is not None and checked.deployment is not None:
         from situ.project.snapshot import write_snapshot
 
         write_snapshot(checked.deployment, snapshot)
     changes = None if against is None or checked.deployment is None else _against(against, checked.deployment)
     if as_json:
-        data = _as_json(checked, seconds)
+        data = _as_json(checked, seconds_since_start())
         output.data(data if changes is None else {**data, "against": [each.as_json() for each in changes]})
     else:
         from situ.cli.show_check import show_check
 
-        output.show(show_check(checked, seconds, verbose=verbose, summary=not quiet))
+        output.show(show_check(checked, seconds_since_start(), verbose=verbose, summary=not quiet))
         if changes is not None:
             from situ.cli.show_against import show_against
 

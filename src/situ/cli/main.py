@@ -6,12 +6,14 @@ the exit code is decided in :mod:`situ.cli.app`.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from typing import NoReturn
 
 _INTERRUPTED = 130  # `Exit.INTERRUPTED`, before anything of ours is imported
+_NEW_OBJECTS = 50_000  # what is loaded at the start stays: looking through it for garbage is a tenth of a short command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Python's own way, an exception wherever the program happens to be, gets lost where none can be raised, and shows
     # in the middle of imports. The commands are short and put files in place whole, so they can just end.
     signal.signal(signal.SIGINT, _interrupt)
+    gc.set_threshold(_NEW_OBJECTS)
     from situ.cli.app import run
 
     return int(run(sys.argv[1:] if arguments is None else arguments))

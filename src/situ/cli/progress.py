@@ -1,10 +1,13 @@
-"""A progress bar for what turns out to take long, where a person is watching."""
+"""What a command takes: a progress bar where a person is watching and it takes long, and the time it took so far."""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +30,18 @@ def progress(title: str, *, shown: bool) -> Iterator[Advance | None]:
         yield bar.advance
     finally:
         bar.close()
+
+
+def seconds_since_start() -> float:
+    """What whoever started this process has waited, which is more than what the command did once it was loaded."""
+    try:
+        # Behind the name of the program, which may hold blanks and brackets; ticks since the system started.
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError):  # another system than Linux
+        import psutil
+
+        return max(time.time() - psutil.Process().create_time(), 0.0)
 
 
 class _Bar:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from situ.deployment.later import Decision
 from situ.deployment.python_functions import PythonFunctions
@@ -18,8 +18,10 @@ from situ.interpretation.convert import Converter
 from situ.interpretation.model import ROOT, Direction
 from situ.subscription.model import Subscription
 from situ.subscription.reading import read_envelope
-from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
+
+if TYPE_CHECKING:
+    from situ.subscription.routing import Routed, Routing
 
 _NOTHING = nullcontext()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -48,10 +48,12 @@ from situ.interpretation.transformation import Transformation, transformations
 from situ.sources.table import Keyed
 from situ.subscription.model import Advertisement, Client, Subscription
 from situ.subscription.reading import read_envelope
-from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
 from situ.types.reserved import RESERVED_EVENTS
 from situ.types.undeclared import no_way_in
+
+if TYPE_CHECKING:
+    from situ.subscription.routing import Routed, Routing
 
 STAGE = "interpret"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

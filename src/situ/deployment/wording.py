@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -23,8 +23,10 @@ from situ.interpretation.convert import Converter
 from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.model import ROOT
 from situ.subscription.model import Subscription
-from situ.subscription.routing import Routed, Routing
 from situ.subscription.wanted import Group
+
+if TYPE_CHECKING:
+    from situ.subscription.routing import Routed, Routing
 
 FEW = 8
 """Events below this number are converted one by one: to see which belong together costs more than it saves."""
@@ -245,7 +247,7 @@ class Wording:
             for index, client, names in routed.live
             if (own := [name for name in names.split(",") if self._wants(index, _asked(client, name, routing))])
         ]
-        return Routed(durable, live)
+        return replace(routed, durable=durable, live=live)
 
     def _wants(self, index: int, asked: Group | Subscription) -> bool:
         key = (index, asked.context, asked.types, asked.where)

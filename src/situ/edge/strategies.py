@@ -10,25 +10,29 @@ from collections.abc import Mapping
 from functools import wraps
 from importlib.metadata import EntryPoints, entry_points
 
+from situ.quality.declared import STRATEGIES
 from situ.quality.problem import Decide, Plan, Problem
-from situ.quality.strategies.named import GROUP, NAMED
 
+GROUP = "situ.strategies"
+"""The group of entry points by which those of other packages are found."""
 _log = logging.getLogger("situ.quality")
 
 
 def known_strategies() -> tuple[str, ...]:
     """The names of all there are; nothing is loaded for that."""
-    return (*NAMED, *sorted(each.name for each in _others()))
+    return (*STRATEGIES, *sorted(each.name for each in _others()))
 
 
 def load_strategies() -> Mapping[str, Decide]:
     """All there are, by their names. When one of another package fails, the log tells why."""
+    from situ.quality.strategies.named import NAMED  # a check needs the names alone
+
     return {**{each.name: _telling(each.name, each.load()) for each in _others()}, **NAMED}
 
 
 def _others() -> EntryPoints:
     found = entry_points(group=GROUP)
-    return EntryPoints(each for each in found if each.name not in NAMED)
+    return EntryPoints(each for each in found if each.name not in STRATEGIES)
 
 
 def _telling(name: str, decide: Decide) -> Decide:

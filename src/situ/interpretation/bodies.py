@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from situ.catalogue import FUNCTION_INVALID, NOT_IN_LANGUAGE
 from situ.errors import Problem, SituError
@@ -76,7 +77,7 @@ def reads(conversion: Conversion) -> tuple[str, ...]:
     """The attributes of the source event that the function reads, in order of names."""
     found: set[str] = set()
     for expression in expressions(conversion):
-        found.update(_reads(expression, conversion.scope.limits))
+        found.update(_reads(expression.written or expression.text, conversion.scope.limits))
     return tuple(sorted(found))
 
 
@@ -179,20 +180,22 @@ def as_invalid(name: str, problems: tuple[Problem, ...]) -> Iterator[Problem]:
 # ── what is read of the event ─────────────────────────────────────────────────────────────────────
 
 
-def _reads(expression: Expression, limits: Limits) -> Iterator[str]:
-    text = expression.written or expression.text
+@lru_cache(maxsize=10_000)  # asked of every function for every event type that it may be used for
+def _reads(text: str, limits: Limits) -> frozenset[str]:
     try:
         waiting: list[tuple[Syntax, frozenset[str]]] = [(parse_syntax(text, locate_in(text), limits), frozenset())]
     except SituError:
-        return  # said when the expression is checked
+        return frozenset()  # said when the expression is checked
+    found: set[str] = set()
     while waiting:
         part, hidden = waiting.pop()
         if part.kind == "dot" and part.parts[0].kind == "name" and part.parts[0].text not in hidden:
             of = part.parts[0].text
             if of == DATA or (of == EVENT and part.text not in ENVELOPE):
-                yield part.text
+                found.add(part.text)
         inner = hidden | {part.text} if part.kind == "lambda" else hidden
         waiting.extend((below, inner) for below in part.parts)
+    return frozenset(found)
 
 
 __all__ = [

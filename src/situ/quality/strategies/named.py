@@ -22,8 +22,6 @@ NAMED: Mapping[str, Decide] = {
     "fairness": fairness.decide,
 }
 """Those that are built in."""
-GROUP = "situ.strategies"
-"""The group of entry points by which others are found."""
 
 
 def make_plan(problem: Problem, strategies: Mapping[str, Strategy], named: Mapping[str, Decide] = NAMED) -> Plan:

@@ -7,12 +7,15 @@ mean anything is not known here.
 
 from __future__ import annotations
 
+import hashlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
 from lark import Lark, Token, Tree
+from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedInput
 
 from situ.catalogue import NO_SECTION, OPTION_UNFIT, POLICY_TOO_LARGE, SECTION_UNFIT
@@ -66,14 +69,31 @@ def reads(text: str) -> bool:
 
 @cache
 def _grammar() -> Lark:
-    return Lark.open_from_package(
-        __package__,
-        "grammar.lark",
-        parser="lalr",
-        start=list(_RULES),
-        propagate_positions=True,
-        maybe_placeholders=True,
+    """The parser, from the table that was made of the grammar if it still fits."""
+    from situ.situation.language.grammar_table import DATA, KEY, MEMO
+
+    if grammar_key() != KEY:
+        return build_grammar()
+    loaded: Lark = Lark._load_from_dict(DATA, MEMO)  # type: ignore[no-untyped-call]
+    return loaded
+
+
+def grammar_key() -> str:
+    """Says of which grammar, and for which release of lark, a table was made."""
+    return f"{lark_version} {hashlib.sha256(_grammar_text()).hexdigest()}"
+
+
+def build_grammar() -> Lark:
+    """The parser, from the grammar itself."""
+    return Lark(
+        _grammar_text().decode(), parser="lalr", start=list(_RULES), propagate_positions=True, maybe_placeholders=True
     )
+
+
+def _grammar_text() -> bytes:
+    text = pkgutil.get_data(__package__, "grammar.lark")
+    assert text is not None
+    return text
 
 
 def _read(rule: str, statement: Statement, source: Source, aliases: Iterable[str] = ()) -> Tree[Token]:
