@@ -220,3 +220,61 @@ def test_a_thousand_types_in_a_thousand_files(tmp_path: Path) -> None:
     assert checked.problems == ()
     assert len(checked.files) == 1001
     assert seconds < 10, "a bound with room for a slow machine; a second or two on a common one"
+
+
+@pytest.mark.parametrize(
+    ("bus", "hosts"),
+    [
+        ("nats://broker:4222", ["broker"]),
+        ("nats://10.1.2.3", ["10.1.2.3"]),
+        ("nats://user:secret@broker", ["broker"]),
+        ("'nats://[fe80::1]:4222'", ["fe80::1"]),
+        ("{nats: [nats://localhost, nats://one, tls://two]}", ["one"]),
+        ("tls://broker:4222", []),
+        ("nats://127.0.0.1:4222", []),
+        ("nats://localhost", []),
+        ("'nats://[::1]:4222'", []),
+        ("{nats: [nats://broker], tls: {ca: ca.pem}}", []),
+        ("embedded", []),
+    ],
+)
+def test_a_bus_on_another_host_without_tls_is_warned_of(tmp_path: Path, bus: str, hosts: list[str]) -> None:
+    checked = check(tmp_path, {"situ.yaml": f"name: plant\nbus: {bus}\n"})
+    assert checked.deployment is not None
+    warned = [each for each in checked.problems if each.code.code == "B202"]
+    assert [each.values["host"] for each in warned] == hosts
+    assert all(str(each.location) == "situ.yaml:2:1" for each in warned)
+
+
+def test_sources_outside_of_the_project_are_warned_of_unless_allowed(tmp_path: Path) -> None:
+    project, shared = tmp_path / "plant", tmp_path / "shared"
+    shared.mkdir()
+    (shared / "rows.csv").write_text("nr\n1\n")
+    project.mkdir()
+    (project / "link.csv").symlink_to(shared / "rows.csv")
+    files = {
+        "situ.yaml": "name: plant\n",
+        "sources/all.yaml": f"""
+            pull:
+              inside: {{csv: rows.csv, columns: {{nr: string}}}}
+              above: {{csv: ../shared/rows.csv, columns: {{nr: string}}}}
+              far: {{csv: {shared}/rows.csv, columns: {{nr: string}}}}
+              linked: {{csv: link.csv, columns: {{nr: string}}}}
+              named: {{csv: "${{WHERE}}/rows.csv", columns: {{nr: string}}}}
+              database: {{url: "sqlite:///../shared/rows.db", sql: rows, columns: {{nr: string}}}}
+              server: {{url: "postgresql://host/base", sql: rows, columns: {{nr: string}}}}
+            """,
+    }
+    env = {"WHERE": str(shared)}
+
+    def warned(situ: str) -> dict[str, str]:
+        checked = check(project, {**files, "situ.yaml": situ}, env)
+        assert checked.deployment is not None, checked.problems
+        return {each.values["source"]: str(each.location) for each in checked.problems if each.code.code == "S205"}
+
+    found = warned("name: plant\n")
+    assert set(found) == {"above", "far", "linked", "named", "database"}
+    assert all(place.startswith("sources/all.yaml:") for place in found.values())
+    assert warned(f"name: plant\noutside: [{shared}]\n") == {}
+    assert warned("name: plant\noutside: [../shared]\n") == {}
+    assert set(warned("name: plant\noutside: [../other]\n")) == set(found)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nkeys
 
-from situ.bus.folder_lock import CREDENTIALS
+from situ.bus.folder_lock import CREDENTIALS, private_folder
 
 SUFFIX = ".creds"
 
@@ -92,6 +92,6 @@ def write_secret(path: Path, text: str) -> None:
 def make_folder(folder: Path) -> Path:
     """The folder of credentials of a project, which only its owner can look into."""
     credentials = folder.resolve() / CREDENTIALS
-    credentials.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(credentials)
     credentials.chmod(0o700)
     return credentials

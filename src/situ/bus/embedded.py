@@ -23,7 +23,7 @@ from types import TracebackType
 
 from situ.bus.address import TOKEN, Address, embedded_address
 from situ.bus.credentials import make_folder, make_seed, public_key, seed_in, write_secret
-from situ.bus.folder_lock import CREDENTIALS, STATE
+from situ.bus.folder_lock import CREDENTIALS, STATE, private_folder
 from situ.bus.permissions import Principal, users
 from situ.bus.server_program import NATS, answers, dies_with_parent, end_stale, find_program
 from situ.catalogue import BUS_FAILED, SERVER_FAILED
@@ -136,7 +136,7 @@ class EmbeddedServer:
             make_folder(self._folder)
             (self._folder / NATS).mkdir(mode=0o700, parents=True, exist_ok=True)
             (self._folder / NATS).chmod(0o700)
-            (self._folder / LOG).parent.mkdir(parents=True, exist_ok=True)
+            private_folder((self._folder / LOG).parent)
             key = self._folder / CREDENTIALS / TOKEN
             # Before clients had keys of their own, there was a token in it.
             if not key.exists() or seed_in(key.read_text(encoding="utf-8", errors="replace")) is None:

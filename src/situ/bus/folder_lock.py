@@ -1,7 +1,8 @@
 """Who runs in a project folder: ``.situ/lock`` is held by the one run, and tells others its process and ports.
 
 The lock is the kernel's (flock), so it ends with the process however that ends; the text in the file only informs. This
-module also owns the version of the layout of ``.situ`` (``.situ/format``). It starts nothing and knows no bus.
+module also owns the version of the layout of ``.situ`` (``.situ/format``), and that what is there is for its owner
+only. It starts nothing and knows no bus.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +30,7 @@ LAYOUT = 1
 """The version of what is under ``.situ`` that this release reads and writes."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +55,8 @@ class FolderLock:
         return self._file is not None
 
     def acquire(self) -> None:
-        (self._folder / STATE).mkdir(parents=True, exist_ok=True)
-        file = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        keep_private(private_folder(self._folder / STATE))
+        file = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _try_lock(file):
             holder = _parse(os.pread(file, 65_536, 0))
             os.close(file)
@@ -134,3 +138,34 @@ def _check_layout(folder: Path) -> None:
         return
     if found != str(LAYOUT):
         raise SituError(OTHER_LAYOUT(folder=str(folder / STATE), found=found[:40], known=LAYOUT))
+
+
+# ── for the owner only ──
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder, and those above it that are not there, so that nobody but the owner can look into them."""
+    missing: list[Path] = []
+    here = path
+    while not here.exists():
+        missing.append(here)
+        here = here.parent
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process made it meanwhile
+            each.mkdir(mode=0o700)
+    return path
+
+
+def keep_private(folder: Path) -> None:
+    """Take the rights of others away from a folder and all in it, which a release before this one may have given."""
+    _take_away(folder)
+    for here, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            _take_away(Path(here) / name)
+
+
+def _take_away(path: Path) -> None:
+    with suppress(FileNotFoundError, PermissionError):  # gone meanwhile; or another user's, who may read it anyway
+        mode = path.lstat().st_mode
+        if mode & _OTHERS and not stat.S_ISLNK(mode):
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS)

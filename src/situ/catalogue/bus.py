@@ -128,6 +128,14 @@ MALFORMED_LINE = define(
     severity=Severity.WARNING,
     reason=str,
 )
+BUS_IN_THE_CLEAR = define(
+    "B202",
+    "bus on another host without TLS",
+    "Whoever is between here and `{host}` can read all events, and change them: the bus is used without TLS.",
+    "Write `tls://…` for its address, or `tls: {{ca: FILE}}` under `bus`.",
+    severity=Severity.WARNING,
+    host=str,
+)
 CREDENTIALS_UNUSABLE = define(
     "B111",
     "credentials that cannot be used",

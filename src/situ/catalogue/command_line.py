@@ -81,6 +81,15 @@ NOTHING_TO_PUBLISH = define(
     line=int,
     form=str,
 )
+NOT_OVERWRITTEN = define(
+    "P172",
+    "file that is not overwritten",
+    "`{file}` is not overwritten: {reason}.",
+    "Name a file that is not there yet, or leave `--out` away: then the credentials are in `{default}`.",
+    file=str,
+    reason=str,
+    default=str,
+)
 UNKNOWN_KEPT_ACTION = define(
     "P171",
     "unknown action to do",

@@ -180,3 +180,13 @@ FED_AND_READ = define(
     push=str,
     source=str,
 )
+SOURCE_OUTSIDE = define(
+    "S205",
+    "source outside of the project",
+    "The source `{source}` reads `{file}`, which is outside of the project.",
+    "Copy it into the project, or allow its folder: `outside: [{folder}]` in situ.yaml.",
+    severity=Severity.WARNING,
+    source=str,
+    file=str,
+    folder=str,
+)

@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from situ.bus.address import resolve_address
-from situ.bus.credentials import ClientCredentials, file_of, make_folder, make_seed, public_key, seed_in, write_secret
+from situ.bus.credentials import (
+    ClientCredentials,
+    file_of,
+    make_folder,
+    make_seed,
+    public_key,
+    read_client,
+    seed_in,
+    write_secret,
+)
 from situ.bus.nats import open_bus
 from situ.bus.permissions import users
-from situ.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER
+from situ.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER, NOT_OVERWRITTEN
 from situ.cli.effective import bring_into_force
 from situ.cli.registered import Registered, refusing, registry_of
 from situ.errors import SituError
@@ -109,11 +118,14 @@ def configuration_of(project: Path | None) -> str:
 
 
 def _made(registered: Registered, name: str, out: Path | None, store: Callable[[str], object]) -> Change:
+    own = file_of(registered.path, name)
+    if out is not None and (reason := _keeps(out, own, name)):
+        raise SituError(NOT_OVERWRITTEN(file=str(out), reason=reason, default=str(own)))
     seed = make_seed()
     credentials = ClientCredentials(client=name, zone=registered.settings.zone, seed=seed)
     key = public_key(seed)
     folder = make_folder(registered.path)
-    file = out if out is not None else folder / file_of(registered.path, name).name
+    file = out if out is not None else folder / own.name
     new = file.with_name(f"{file.name}.made")
     write_secret(new, credentials.text())  # before the registry: one that cannot be written changes nothing
     try:
@@ -125,6 +137,25 @@ def _made(registered: Registered, name: str, out: Path | None, store: Callable[[
     in_force, notes = _tell(registered)
     said = f"The credentials of {name} are in {file}."
     return Change(name=name, said=said, file=str(file), key=key, in_force=in_force, notes=notes)
+
+
+def _keeps(out: Path, own: Path, name: str) -> str:
+    """Why nothing may be written where credentials of a client are to be; empty, if there is no reason."""
+    file = out.resolve()
+    if file == own:
+        return ""
+    state = own.parent.parent
+    if state in (file, *file.parents):
+        return f"what is in {state.name} is the run's own"  # the key of the run is there, or is going to be
+    if not out.exists():
+        return ""
+    try:
+        there = read_client(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        there = None
+    if there is None:
+        return "it is there, and holds something else than credentials of a client"
+    return "" if there.client == name else f"it holds the credentials of `{there.client}`"
 
 
 def _tell(registered: Registered) -> tuple[bool, tuple[str, ...]]:

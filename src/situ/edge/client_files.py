@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from situ.bus.folder_lock import private_folder
 from situ.edge.journal import Journal, read_journal
 from situ.overlay.window import Seen, Window
 
@@ -212,7 +213,7 @@ class Done:
 
 def _is_writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     except OSError:
         return False
     return os.access(folder, os.W_OK | os.X_OK)
@@ -220,6 +221,7 @@ def _is_writable(folder: Path) -> bool:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
+    file.touch(mode=0o600)
     with file.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -252,5 +254,6 @@ def _lines(file: Path) -> Iterator[Any]:
 
 def _write_whole(file: Path, text: str) -> None:
     new = file.with_name(file.name + ".new")
+    new.touch(mode=0o600)
     new.write_text(text, encoding="utf-8")
     new.replace(file)

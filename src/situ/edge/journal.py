@@ -21,6 +21,7 @@ class Journal:
     def __init__(self, file: Path, lines: Iterable[bytes] = ()) -> None:
         whole = b"".join(lines)
         new = file.with_name(f"{file.name}.new")
+        new.touch(mode=0o600)
         with new.open("wb") as opened:
             opened.write(whole + bytes(ROOM))
         with new.open("r+b") as opened:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from situ.bus.folder_lock import private_folder
 from situ.host.logs import LOGS
 
 ACTION_LOG = LOGS / "actions.log"
@@ -43,10 +44,10 @@ class ActionLog:
 
     def write(self, time: str, level: str, policy: str, text: str, key: str) -> None:
         """The text is one line already; so no line can look like two."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(self._file.parent)
         self._turn()
         line = f"{time} {level.upper():7} {policy}: {text} [{key}]\n".encode()
-        file = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             written = os.write(file, line)
         finally:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from situ.bus.folder_lock import STATE
+from situ.bus.folder_lock import STATE, private_folder
 from situ.errors import Problem
 
 ACTIONS = STATE / "actions"
@@ -144,7 +144,7 @@ class Asked:
 
     def again(self, key: str) -> bool:
         """A failed one is to be tried once more, by the run that is there or by the next; False if there is none."""
-        (self._folder / AGAIN).mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder / AGAIN)
         try:
             self._file(key, FAILED).replace(self._file(key, AGAIN))
         except (FileNotFoundError, ValueError):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from situ.bus.folder_lock import STATE
+from situ.bus.folder_lock import STATE, private_folder
 
 LOGS = STATE / "logs"
 LOG = LOGS / "situ.log"
@@ -30,7 +30,7 @@ _FORM = "%(asctime)s.%(msecs)03dZ %(process)d %(levelname)-7s %(name)s: %(messag
 def logging_to(folder: Path) -> Iterator[Path]:
     """Log into this project while the context lasts; gives the file."""
     file = folder / LOG
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(file.parent)
     handler = RotatingFileHandler(file, maxBytes=_SIZE, backupCount=_FILES, encoding="utf-8", delay=True)
     handler.setFormatter(_formatter())
     # A full disk must not end the run, nor fill the terminal with tracebacks of the log that could not be written.

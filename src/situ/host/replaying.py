@@ -23,6 +23,7 @@ import msgspec
 
 from situ.bus.address import Address
 from situ.bus.files import Report, event_time, read_files
+from situ.bus.folder_lock import private_folder
 from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import MALFORMED_LINE
@@ -260,7 +261,7 @@ def _open(
     from situ.pipeline.session import open_session
 
     log = folder / LOGS / "replay.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     conf = {name: value.value for name, value in settings.spark.conf}
     session = open_session(app="situ replay", master=settings.spark.master.value, conf=conf, log=log)
 

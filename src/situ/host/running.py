@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -88,6 +89,8 @@ class Running:
         self._pulse.tell(STOPPED)
 
     async def _start(self, stack: AsyncExitStack) -> None:
+        # What a run writes is for its user only: registry, logs, journals, checkpoints, and all that its servers keep.
+        stack.callback(os.umask, os.umask(0o077))
         lock = stack.enter_context(FolderLock(self.folder))
         stack.enter_context(logging_to(self.folder))
         stack.callback(log.info, "stopped")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from situ.bus.folder_lock import private_folder
 from situ.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.deployment import Deployment
 from situ.deployment.trying import Tried
@@ -27,7 +28,7 @@ def try_in_session(folder: Path, deployment: Deployment, tests: Sequence[PolicyT
         raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
     settings = deployment.settings
     log = folder / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     conf = {name: value.value for name, value in settings.spark.conf}
     session = open_session(app=f"situ test {settings.name}", master=settings.spark.master.value, conf=conf, log=log)
     try:

@@ -6,17 +6,22 @@ in other words.
 
 from __future__ import annotations
 
+import ipaddress
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from situ.catalogue import BUS_IN_THE_CLEAR, SOURCE_OUTSIDE
 from situ.deployment import Deployment
 from situ.deployment.around_quality import around_quality
 from situ.deployment.interpreting import Interpretation, check_executed
 from situ.deployment.releasing import check_releases
 from situ.deployment.tagging import check_seen, check_source, check_tagged
 from situ.documents import Document
+from situ.documents import Mapping as Written
 from situ.edge.strategies import known_strategies
 from situ.errors import Problem, Problems
 from situ.expr.definitions import load_functions
@@ -36,7 +41,8 @@ from situ.situation.domain.load_ontology import load_ontology
 from situ.situation.policies.between import judge_policies
 from situ.situation.policies.load_policies import PolicyFile, check_names, load_policies
 from situ.situation.policies.plan import plan_policy
-from situ.sources import load_pushes, load_sources
+from situ.sources import Source, load_pushes, load_sources
+from situ.sources.model import Kind
 from situ.subscription import Advertisement, Subscription
 from situ.subscription.load import load_clients
 from situ.tags import NO_TAGS
@@ -64,6 +70,8 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
     folder = read_folder(path, environment, progress)
     problems = Problems(folder.problems)
     deployment = _deployment(folder, problems)
+    problems.extend(_in_the_clear(folder.of("situ"), deployment.settings))
+    problems.extend(_outside(path, deployment.settings, deployment.sources.values(), environment))
     return Checked(
         path=path,
         files=folder.files,
@@ -150,6 +158,51 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     if not problems.errors:
         problems.extend(check_seen(deployment))
     return deployment
+
+
+# ── what others could get at ──
+
+
+_SQLITE = "sqlite:///"
+
+
+def _in_the_clear(documents: tuple[Document, ...], settings: Settings) -> Iterator[Problem]:
+    """Servers of the bus on other hosts, to which everything goes for everybody on the way to read."""
+    if settings.bus.kind != "nats" or settings.bus.ca is not None:
+        return
+    root = documents[0].root if documents else None
+    key = root.key("bus") if isinstance(root, Written) else None
+    for each in settings.bus.servers:
+        address = urlsplit(each.value)
+        if address.scheme == "nats" and not _is_here(address.hostname or ""):
+            yield BUS_IN_THE_CLEAR(key.location if key is not None else None, host=address.hostname or "")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _outside(
+    path: Path, settings: Settings, sources: Iterable[Source], environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Sources whose files are neither in the project nor where the project allows it."""
+    project = path.resolve()
+    allowed = [project, *((project / Path(each.value).expanduser()).resolve() for each in settings.outside)]
+    for source in sources:
+        place = source.place
+        if source.kind is Kind.SQL:
+            if not source.url.startswith(_SQLITE):
+                continue
+            place = source.url.removeprefix(_SQLITE)
+        place = re.sub(r"\$\{(\w+)\}", lambda found: environment.get(found[1], found[0]), place)
+        if "${" in place:  # what the environment lacks is told of by who reads it
+            continue
+        file = (project / place).resolve()
+        if not any(each in file.parents for each in allowed):
+            yield SOURCE_OUTSIDE(source.location, source=source.name, file=str(file), folder=str(file.parent))
 
 
 def _settings(documents: tuple[Document, ...], problems: Problems) -> Settings:

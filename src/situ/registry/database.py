@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError, ProgrammingError
 
+from situ.bus.folder_lock import private_folder
 from situ.catalogue import REGISTRY_BUSY, REGISTRY_UNREACHABLE
 from situ.errors import SituError
 from situ.registry.upgrade import is_current, upgrade
@@ -70,7 +71,8 @@ def open_sqlite(file: Path, *, patience: float = PATIENCE) -> Database:
     """The database in this file, which is made if need be."""
     place = str(file)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(file.parent)
+        file.touch(mode=0o600)  # what SQLite keeps beside it gets the same rights
     except OSError as error:
         raise _unreachable(place, error.strerror or str(error), _RIGHTS) from None
     engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": patience})

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from situ.catalogue import BAD_NAME, BAD_QUANTITY, NOT_A_CHOICE
-from situ.documents import Node, Reader, Scalar, describe
+from situ.documents import Node, Reader, Scalar, Sequence, describe
 from situ.errors import Location, SituError, nearest
 from situ.quantities import format_duration, parse_duration, parse_size
 
@@ -199,3 +199,19 @@ CONF: Kind[tuple[tuple[str, Text], ...]] = Kind(
     ),
 )
 """Settings handed on to Spark as they are, by name."""
+
+
+def _read_paths(node: Node, read: Reader) -> tuple[Text, ...] | None:
+    if not isinstance(node, Sequence):
+        read.wrong(node, "a list of folders, such as `[/srv/tables]`")
+        return None
+    found = [scalar for each in node.items if (scalar := read.scalar(each)) is not None]
+    return tuple(map(text_of, found))
+
+
+PATHS: Kind[tuple[Text, ...]] = Kind(
+    _read_paths,
+    lambda value: [each.written for each in value],
+    MappingProxyType({"type": "array", "items": {"type": "string"}}),
+)
+"""Files or folders."""

@@ -182,6 +182,9 @@ class Settings:
     log: Log = _group(Log, "how long events are kept")
     batch: Batch = _group(Batch, "how events are put together into messages")
     limits: Limits = _group(Limits, "what is refused as too large")
+    outside: tuple[Text, ...] = _setting(
+        of_kind.PATHS, (), "folders outside of the project that its sources may read from"
+    )
     defaults: Defaults = _group(Defaults, "what holds where nothing else is said")
     overlay: Overlay = _group(Overlay, "how routers and zones find and lose each other")
 
