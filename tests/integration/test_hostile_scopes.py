@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -19,11 +20,15 @@ import pytest
 from nats.aio.msg import Msg
 
 from situ.bus.permissions import permissions_of
+from situ.edge.capabilities import Accept
 from situ.edge.connecting import connect
 from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
-from situ.event.message import split_lines
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import PLACES, Stored, position, split_lines
+from situ.event.row import Row
+from situ.event.seal import seal_of
 from situ.visibility.graph import NO_SCOPES, Grant
 from situ.visibility.operation_form import operation_as_json
 from situ.visibility.operations import (
@@ -47,13 +52,14 @@ dimensions:
     mode: closed
     scopes:
       holding:   {}
-      alphacorp: { in: [holding], output: "type IS Notice AND text = 'summerparty'" }
+      alphacorp: { in: [holding], output: "type IS Notice AND (text = 'summerparty' OR loud)" }
       betaworks: { in: [holding], output: "type IS Notice" }
       betalab:   {}
   floor: { scopes: { cellar: {}, attic: {} } }
 clients:
   turbine7: { membership: [alphacorp], floor: [cellar] }
   bertram:  { membership: [alphacorp] }
+  herald:   { membership: [alphacorp] }
   eve:      { membership: [betaworks, betalab] }
   crier:    { membership: [betaworks, betalab] }
   mole:     { membership: [betaworks] }
@@ -72,6 +78,9 @@ CLIENTS = """
   turbine7:
     scopes: {membership: alphacorp}
     advertisements: {seen: {type: Sighting}, wages: {type: Payroll}, parties: {type: Notice}}
+  herald:
+    scopes: {membership: alphacorp}
+    advertisements: {wages: {type: Payroll}, cries: {type: Notice}}
   bertram:
     scopes: {membership: alphacorp, rest: any}
     subscriptions:
@@ -135,8 +144,8 @@ class World:
     ) -> None:
         self.zone = zone
         self.server = server
-        self.turbine, self.bertram, self.crier, self.eve = (
-            nodes[name] for name in ("turbine7", "bertram", "crier", "eve")
+        self.turbine, self.bertram, self.herald, self.crier, self.eve = (
+            nodes[name] for name in ("turbine7", "bertram", "herald", "crier", "eve")
         )
         self.wire = wire
         self.heard: list[bytes] = []
@@ -189,7 +198,7 @@ class World:
             (event,) = await take(coming, 1, within=60)
             if event.type == "Notice" and event.data.text == call:
                 return found
-            if event.type != "Notice" or not event.data.text.startswith("call "):
+            if event.type != "Notice" or not event.data.text.startswith(("call ", "cry ")):
                 found.append(event)
 
     async def say(self, kind: str, body: Any) -> dict[str, Any]:
@@ -202,6 +211,17 @@ class World:
         found: dict[str, Any] = json.loads(answer.data)
         return found
 
+    async def row(self, key: str) -> Row:
+        """The event in the log that a client knows by this key."""
+        client, _, token = key.partition(".")
+        numbers = seal_of(self.zone.registry.current().numbers.seal).opened(token)
+        assert numbers is not None
+        for message in await self.zone.messages(self.zone.names.root_stream):
+            for row in read_rows(message):
+                if (row.client, row.incarnation, row.seq) == (client, *numbers):
+                    return row
+        raise AssertionError(key)
+
     async def send(self, event: dict[str, Any]) -> None:
         """An event as no library would write it."""
         await self.eve._sender.put(json.dumps(event).encode(), None).stored
@@ -210,6 +230,11 @@ class World:
         with pytest.raises(SituError) as refused:
             await work
         return refused.value
+
+
+def read_rows(message: Stored) -> list[Row]:
+    lines = stored_lines(message)
+    return [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
 
 
 Attempt = Callable[[World], Awaitable[None]]
@@ -229,7 +254,7 @@ def attempt(name: str, *said: str) -> Callable[[Attempt], Attempt]:
 def alike(one: SituError, other: SituError, name: str, invented: str) -> None:
     """Two refusals that differ in nothing but the name that she said herself."""
     assert one.code == other.code
-    assert str(one).replace(name, "…") == str(other).replace(invented, "…")
+    assert str(one).replace(name, "…") == str(other).replace(invented, "…"), (str(one), str(other))
     assert one.problems[0].hint.replace(name, "…") == other.problems[0].hint.replace(invented, "…")
 
 
@@ -238,7 +263,51 @@ def alike(one: SituError, other: SituError, name: str, invented: str) -> None:
 
 @attempt("subscribing to what others publish", "Payroll", "Sighting")
 async def _(world: World) -> None:
-    assert await world.reaches("Payroll", "Sighting") == []
+    """A type of which it could never see an event is none."""
+    assert await world.reaches("Sighting") == []
+    for durable in (None, "wanted"):
+        there = await world.refused(world.eve.register_for_events("Payroll", durable=durable))
+        nowhere = await world.refused(world.eve.register_for_events("Payday", durable=durable))
+        assert there.code == "INT601"
+        alike(there, nowhere, "Payroll", "Payday")
+    there = await world.refused(world.eve.register_for_events("Notice", "Payroll"))
+    nowhere = await world.refused(world.eve.register_for_events("Notice", "Payday"))
+    alike(there, nowhere, "Payroll", "Payday")
+
+
+@attempt("subscribing by attributes that it has guessed", "Payroll", "Remuneration", "salary", "bonus")
+async def _(world: World) -> None:
+    """Whether a type or an attribute is there makes no difference to what is said of a filter."""
+    for guessed, invented in (("salary", "bonus"), ("who", "whom")):
+        filters = f"pay.{guessed} > 5", f"pay.{invented} > 5"
+        there, nowhere = [
+            await world.refused(world.eve.register_for_events("Payroll", where=each, durable="guess"))
+            for each in filters
+        ]
+        alike(there, nowhere, guessed, invented)
+    for text in ("type IS {}", "text = 'x' AND NOT type IS {}"):
+        named = [text.format(name) for name in ("Payroll", "Payday")]
+        there, nowhere = [
+            await world.refused(world.eve.register_for_events("Notice", where=each, durable="guess")) for each in named
+        ]
+        alike(there, nowhere, "Payroll", "Payday")
+    await world.eve.unregister_for_events(await world.eve.register_for_events("Notice", where="type IS Notice"))
+
+
+@attempt("advertising what others publish", "Payroll", "salary", "Remuneration")
+async def _(world: World) -> None:
+    """Who advertises a type is told what it is made of."""
+    there = await world.refused(world.eve.advertise("Payroll", name="mine"))
+    nowhere = await world.refused(world.eve.advertise("Payday", name="mine"))
+    alike(there, nowhere, "Payroll", "Payday")
+    assert await world.eve.describe("Payroll") == {}
+
+
+@attempt("saying how well it could publish what others do", "Payroll")
+async def _(world: World) -> None:
+    there = await world.refused(world.eve.capabilities.register("Payroll", {"rate": {"lb": 1, "ub": 9, "cv": 2}}))
+    nowhere = await world.refused(world.eve.capabilities.register("Payday", {"rate": {"lb": 1, "ub": 9, "cv": 2}}))
+    alike(there, nowhere, "Payroll", "Payday")
 
 
 @attempt("naming a scope that it is not in", "alphacorp", "Sighting")
@@ -272,7 +341,7 @@ async def _(world: World) -> None:
 @attempt("wanting any scope of an open dimension", "Payroll", "Sighting")
 async def _(world: World) -> None:
     scopes = {"membership": "betaworks", "floor": "any"}
-    assert await world.reaches("Payroll", "Sighting", scopes=scopes) == []
+    assert await world.reaches("Sighting", scopes=scopes) == []
 
 
 @attempt("two scopes at once", "alphacorp", "Sighting")
@@ -284,12 +353,10 @@ async def _(world: World) -> None:
     assert answer["code"] == "V016"
 
 
-@attempt("saying nothing of scopes where nothing is seen", "Payroll", "Sighting")
+@attempt("saying nothing of scopes where nothing is seen", "Sighting")
 async def _(world: World) -> None:
     """Among closed dimensions who says nothing sees nothing, not even the call."""
-    answer = await world.say(
-        "Subscribe", {"req": 1, "sub": "mute", "types": ["Payroll", "Sighting"], "scopes": {"rest": "none"}}
-    )
+    answer = await world.say("Subscribe", {"req": 1, "sub": "mute", "types": ["Sighting"], "scopes": {"rest": "none"}})
     assert answer.get("sub") == "mute"
     news = await world.eve.register_for_events("Notice")
     await world.stir()
@@ -324,13 +391,13 @@ async def _(world: World) -> None:
             await eventually(lambda: not told.empty())
             refused = told.get_nowait()
             world.heard.append(refused.data)
-            assert json.loads(refused.data)["code"] == "V006"
+            assert json.loads(refused.data)["code"] == "INT601", "it is in no scope: nothing is there for it"
     assert "eve2/forged" not in world.zone.registry.current().subscriptions
 
 
-@attempt("a durable subscription with the name of another's", "ledger", "Payroll", "Sighting")
+@attempt("a durable subscription with the name of another's", "ledger", "Sighting")
 async def _(world: World) -> None:
-    registration = await world.eve.register_for_events("Payroll", "Sighting", "Notice", durable="ledger")
+    registration = await world.eve.register_for_events("Sighting", "Notice", durable="ledger")
     await world.stir()
     assert await world.before_the_call(registration) == []
     await world.eve.unregister_for_events(registration)
@@ -360,31 +427,189 @@ async def _(world: World) -> None:
         assert await world.wire.forbidden(f'subscription to "{subject}"'), subject
 
 
+# ── numbers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def cries(world: World, hidden: int, events: Any) -> list[Event]:
+    """Two events of the other scope that she may see, with so many in between that she may not."""
+    world.stirred += 1
+    first, second = f"cry {world.stirred}a", f"cry {world.stirred}b"
+    for text in (first, second):
+        await world.herald.publish_event("Notice", text=text, loud=True)
+        for number in range(hidden if text == first else 0):
+            await world.herald.publish_event("Payroll", {"who": f"h{number}", "pay": {"salary": SALARY}})
+    await world.herald.flush(20)
+    found: list[Event] = []
+    coming = aiter(events)
+    while len(found) < 2:
+        found += [each for each in await take(coming, 1, within=60) if each.data.text in (first, second)]
+    return found
+
+
+def numbers_in(lines: list[bytes]) -> set[int]:
+    """All numbers of five digits or more that a client hears, times apart."""
+    found: set[int] = set()
+    for line in lines:
+        text = re.sub(rb'"(time|siturecv|start|last)":"[^"]*"', b"", line)
+        found.update(int(each) for each in re.findall(rb"[0-9]{5,20}", text))
+    return found
+
+
+@attempt("counting what it does not see by the numbers of what it does")
+async def _(world: World) -> None:
+    """Live, from a queue and from history: keys and ids have no order, positions are its own."""
+    live = await world.eve.register_for_events("Notice")
+    kept = await world.eve.register_for_events("Notice", durable="counting")
+    for events in (live, kept):
+        positions = []
+        for hidden in (0, 3, 40):
+            one, other = await cries(world, hidden, events)
+            positions += [one.pos, other.pos]
+            for each in (one, other):
+                assert re.fullmatch(r"herald\.[A-Za-z0-9_-]{32}", each.key), each.key
+                assert each.id == each.key.partition(".")[2], "an id that nobody gave is made of the key"
+        assert positions == list(range(positions[0], positions[0] + 6)), positions
+    past = world.eve.events("Notice", since="begin")
+    seen = await take(past, 5, within=60)
+    assert [each.pos for each in seen] == [1, 2, 3, 4, 5]
+    await past.aclose()
+    await world.eve.unregister_for_events(live, kept)
+    await world.listen()
+    lines = [line for content in world.heard if b'"specversion"' in content for line in split_lines(content)]
+    assert any(b"cry " in each for each in lines)
+    for line in lines:
+        assert b"situpos" not in line
+        assert not re.search(rb'"situkey":"[^"]*\.[0-9]+\.[0-9]+"', line), line
+        assert not re.search(rb'"id":"[0-9]{10,}-[0-9]+"', line), line
+    rows = [row for message in await world.zone.messages(world.zone.names.root_stream) for row in read_rows(message)]
+    assert not numbers_in(lines) & ({row.incarnation for row in rows} | {row.pos for row in rows})
+
+
+@attempt("counting by where pages of history end")
+async def _(world: World) -> None:
+    """What a page says of its end opens nothing but the next page, and no number does."""
+    registration = await world.eve.register_for_events("Notice", durable="ends")
+    await (await world.herald.publish_event("Notice", text="cry 0", loud=True)).stored
+    session = (await world.eve.status()).session
+    headers = {"Situ-Message": "History", "Situ-Session": str(session)}
+
+    async def page(**asked: Any) -> Msg:
+        body = json.dumps({"req": 1, "sub": "ends", "limit": 1, **asked}).encode()
+        answer = await world.wire.ask(INGRESS, body, timeout=20, **headers)
+        world.heard.append(answer.data)
+        return answer
+
+    first = await page()
+    end = (first.headers or {})["Situ-Position"]
+    assert re.fullmatch(r"[A-Za-z0-9_-]{32}", end)
+    second = await page(after=end)
+    assert second.data != first.data
+    last = (await world.zone.bus.state(world.zone.names.root_stream)).last
+    key = split_lines(first.data)[0].split(b'"situkey":"')[1].split(b'"')[0].decode()
+    for tried in ("0", "65536", str(last * PLACES), "-1", key.rpartition(".")[2], end[::-1], "x" * 32):
+        assert (await page(after=tried)).data == first.data, tried
+    await world.eve.unregister_for_events(registration)
+
+
+@attempt("finding events by numbers that others counted")
+async def _(world: World) -> None:
+    """Also of what she may see: where it is would tell what is before it."""
+    news = await world.eve.register_for_events("Notice")
+    (cry, _) = await cries(world, 1, news)
+    await world.eve.unregister_for_events(news)
+    row = await world.row(cry.key)
+    assert (await world.eve.explain_visibility(cry.key, to="eve/news")).visible
+    assert (await world.eve.explain_visibility(cry.id, to="eve/news")).visible
+    for number in (row.key, row.id, str(row.pos)):
+        told = await world.eve.explain_visibility(number, to="eve/news")
+        assert not told.visible, number
+
+
+# ── quality ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@attempt("expecting something of a publisher that it sees now and then")
+async def _(world: World) -> None:
+    """To her it is not there: no state, value, advice or count of it; and it hears nothing of her."""
+    advised: list[Any] = []
+
+    def advise(advice: Any) -> Accept:
+        advised.append(advice)
+        return Accept()
+
+    profile = await world.turbine.capabilities.register("Notice", {"rate": {"lb": 1, "ub": 64, "cv": 7}})
+    world.turbine.capabilities.on_advice(advise)
+    news = await world.eve.register_for_events("Notice", durable="quality")
+    states = {}
+    for id, need in (("low", {"rate": {"lb": 5}}), ("high", {"rate": {"lb": 50}}), ("none", {})):
+        await world.eve.expectations.register(news, need, id=id)
+        states[id] = await world.eve.expectations.state(id)
+    for id, found in states.items():
+        assert (found.state, found.why, found.absent) == ("unsatisfied", "no-publisher", 0), id
+        assert all(each.current is None and each.reachable is None for each in found.reasons), id
+    assert advised == []
+    usage = await world.turbine.capabilities.usage(profile)
+    assert (usage.subscriptions, usage.expectations, dict(usage.floors)) == (0, 0, {})
+    for id in states:
+        await world.eve.expectations.revoke(id)
+    await world.turbine.capabilities.revoke(profile)
+    await world.eve.unregister_for_events(news)
+
+
+# ── contexts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@attempt("defining a context of what others publish", "Payroll", "Remuneration", "salary", "pay")
+async def _(world: World) -> None:
+    """What it may not know of cannot be mapped, by the same words as what is not there."""
+    for text in (
+        "events: {Mine: {x: string}}\nmaps: [{in: Mine -> NAME, attributes: {who: x}}]\n",
+        "events: {Mine: {x: string}}\nmaps: [{out: NAME -> Mine, attributes: {x: who}}]\n",
+        "rules: [NAME.pay.salary -> identity]\n",
+        "events: {Mine(NAME): {x: string}}\n",
+        "functions: {f: NAME -> double = 1.0}\n",
+    ):
+        errors = [
+            await world.refused(world.eve.define_context("guess", text.replace("NAME", name)))
+            for name in ("Payroll", "Payday")
+        ]
+        alike(errors[0], errors[1], "Payroll", "Payday")
+
+
+@attempt("defining a context in a version that there is not")
+async def _(world: World) -> None:
+    """It is answered like everything else: a number is no name to be hidden."""
+    for version in ("99", "0", "-1", "x"):
+        async with asyncio.timeout(20):
+            error = await world.refused(world.eve.define_context("late", f"version: {version}\nextends: root\n"))
+        assert error.code.startswith("P1")
+
+
 # ── history and replay ────────────────────────────────────────────────────────────────────────────
 
 
-@attempt("asking for history", "Payroll", "Sighting", "GuestAlone")
+@attempt("asking for history", "Sighting", "GuestAlone")
 async def _(world: World) -> None:
     await world.stir(alone=True)
-    types = ("Payroll", "Sighting", "GuestAlone", "situ.situation", "situ.deadletter")
+    types = ("Sighting", "GuestAlone", "situ.situation", "situ.deadletter")
     registration = await world.eve.register_for_events(*types, "Notice", since="begin")
     assert [each for each in await world.before_the_call(registration) if not own(each)] == []
     await world.eve.unregister_for_events(registration)
 
 
-@attempt("asking for history page by page", "Payroll")
+@attempt("asking for history page by page", "Sighting")
 async def _(world: World) -> None:
-    registration = await world.eve.register_for_events("Payroll", durable="pages")
+    registration = await world.eve.register_for_events("Sighting", durable="pages")
     session = (await world.eve.status()).session
-    after: int | None = 0
+    after: str | None = ""
     while after is not None:
         headers = {"Situ-Message": "History", "Situ-Session": str(session)}
-        body = json.dumps({"req": 1, "sub": "pages", "after_pos": after, "limit": 10**9}).encode()
+        body = json.dumps({"req": 1, "sub": "pages", "after": after, "limit": 10**9}).encode()
         answer = await world.wire.ask(INGRESS, body, timeout=20, **headers)
         world.heard.append(answer.data)
         assert split_lines(answer.data) == []
         said = answer.headers or {}
-        after = int(said["Situ-Position"]) if said["Situ-More"] == "1" else None
+        after = said["Situ-Position"] if said["Situ-More"] == "1" else None
     await world.eve.unregister_for_events(registration)
 
 
@@ -475,9 +700,6 @@ async def _(world: World) -> None:
 @attempt("having a type described whose name it has guessed", "Payroll", "Remuneration")
 async def _(world: World) -> None:
     assert await world.eve.describe("Payroll", "Remuneration", "Payday") == {}
-    registration = await world.eve.register_for_events("Payroll")
-    assert await world.eve.describe("Payroll", "Remuneration") == {}, "to ask for it does not help"
-    await world.eve.unregister_for_events(registration)
     assert set(await world.bertram.describe("Payroll", "Remuneration")) == {"Payroll", "Remuneration"}
 
 
@@ -549,8 +771,14 @@ async def _(world: World) -> None:
     """The same answer as of an event that never was."""
     reached = await world.stir()
     payroll = next(each for each in reached if each.type == "Payroll")
-    invented = (f"{payroll.id}x", f"{payroll.key}99", "99999999999")
-    for there, nowhere in zip((payroll.id, payroll.key, payroll.position), invented, strict=True):
+    row = await world.row(payroll.key)
+    for there, nowhere in (
+        (payroll.id, payroll.id[::-1]),
+        (payroll.key, f"turbine7.{payroll.id[::-1]}"),
+        (row.id, f"{row.incarnation}-99999"),
+        (row.key, f"turbine7.{row.incarnation}.99999"),
+        (str(row.pos), "99999999999"),
+    ):
         told = await world.eve.explain_visibility(there, to="eve/news")
         nothing = await world.eve.explain_visibility(nowhere, to="eve/news")
         assert (told.visible, nothing.visible) == (False, False)
@@ -676,7 +904,7 @@ async def world_of(server: AdmittingServer, folder: Path) -> AsyncIterator[World
         wire = await stack.enter_async_context(plain(server, "eve", server.seeds["eve"]))
         nodes = {
             name: await stack.enter_async_context(client(server, zone, name, run=name != "eve"))
-            for name in ("turbine7", "bertram", "crier", "eve")
+            for name in ("turbine7", "bertram", "herald", "crier", "eve")
         }
         queues = [await wire.hear(subject) for subject in permissions_of("main", "eve").subscribe]
         world = World(zone, server, nodes, wire, queues)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
 
 from situ.edge import client_files, journal
 from situ.edge.client_files import ClientFiles, IdWindow, SeenFile, state_folder
+from situ.event.seal import Seal
 
 
 def test_numbers_rise_with_every_start(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_without_a_folder_to_write_the_client_remembers_in_memory_and_says_so(
     files.ids.add("a")
     assert "a" in files.ids
     seen = files.seen("board")
-    seen.add("pump", 1, 1)
+    seen.add("pump.1.1")
     assert seen.window.has("pump", 1, 1)
     files.close()
 
@@ -88,7 +90,7 @@ def test_only_the_last_ids_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_what_was_done_is_seen_after_a_restart(tmp_path: Path) -> None:
     seen = SeenFile(tmp_path / "seen")
     for number in (1, 2, 4):
-        seen.add("pump", 7, number)
+        seen.add(f"pump.7.{number}")
     seen.note_history(65_536, done=True)
     # No orderly end: the process is killed.
     again = SeenFile(tmp_path / "seen")
@@ -110,7 +112,7 @@ def test_the_file_is_written_anew_before_it_grows_too_large(tmp_path: Path, monk
     monkeypatch.setattr(journal, "ROOM", 500)
     seen = SeenFile(tmp_path / "seen")
     for number in range(1, 1000):
-        seen.add("pump", 1, number)
+        seen.add(f"pump.1.{number}")
     assert (tmp_path / "seen").stat().st_size < 1000
     seen.close()
     again = SeenFile(tmp_path / "seen")
@@ -126,3 +128,24 @@ def test_files_stand_in_the_project_or_with_the_user(tmp_path: Path, monkeypatch
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert state_folder(None, "z", "desk") == tmp_path / ".local" / "state" / "situ" / "z" / "clients" / "desk"
+
+
+def test_sealed_keys_are_seen_after_a_restart_and_events_numbered_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "ROOM", 500)
+    seal, seen = Seal("secret"), SeenFile(tmp_path / "seen")
+    keys = [seal.key(f"{client}.7.{number}") for number in range(300) for client in ("pump", "fan")]
+    for key in keys:
+        assert not seen.window.has_key(key)
+        seen.add(key)
+    seen.add("pump.7.1")
+    assert seen.given == 601
+    shutil.copy(tmp_path / "seen", tmp_path / "killed")
+    seen.close()
+    for name in ("killed", "seen"):
+        restored = SeenFile(tmp_path / name)
+        assert all(restored.window.has_key(key) for key in (*keys, "pump.7.1"))
+        assert not restored.window.has_key(seal.key("pump.7.300"))
+        assert restored.given == 601
+        restored.close()

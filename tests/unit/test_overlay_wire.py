@@ -86,7 +86,7 @@ FROM_CLIENT = [
     Loss(from_seq=1, to_seq=3, counts={"a": 3}, reason="full"),
     Describe(req=5, types=("A",)),
     Explain(req=9, to="desk/all", event="pump.5.1", ad="pump/a", sample="{}"),
-    History(req=6, sub="s", after_pos=65_536, since=1_700_000_000_000_000, limit=10),
+    History(req=6, sub="s", after="65536", since=1_700_000_000_000_000, limit=10),
 ]
 FROM_ROUTER = [
     ConnectAck(zone="main", router="r1", incarnation=9),
@@ -99,7 +99,7 @@ FROM_ROUTER = [
     SubAck(req=1, sub="s", state="installed", version=4, missing=("spark",)),
     ContextAck(context="us.v2", state="accepted", version=4, said=(Said(code="INT504", message="No."),), gone=("a",)),
     PublishAck(up_to=9, dead=(Dead(seq=8, code="R003", message="No.", hint="Yes."),)),
-    HistoryAck(after_pos=131_072, more=True, count=1, body=b"[\n{}\n]"),
+    HistoryAck(after="131_072", more=True, count=1, body=b"[\n{}\n]"),
     Ack(req=5),
     Nack(of="Publish", code="R006", message="A gap.", hint="Again.", retry=True, expected=4),
     Closed(session=8),

@@ -279,22 +279,22 @@ class TestDefined:
     TEXT = "context: eu\nextends: us\nrules: {out: [Moved.price -> identity]}"
 
     def test_clients_define_and_change_what_clients_defined(self) -> None:
-        state = following(START, propose_defined(START, key("context", "eu"), document(self.TEXT))[0])
+        state = following(START, propose_defined(START, key("context", "eu"), document(self.TEXT), "desk")[0])
         assert state.objects[key("context", "eu")].origin == "client"
         other = self.TEXT.replace("out: [Moved.price", "out: [Moved.to -> feet_of, Moved.price")
-        again = following(state, propose_defined(state, key("context", "eu"), document(other))[0])
+        again = following(state, propose_defined(state, key("context", "eu"), document(other), "desk")[0])
         assert len(again.deployment.contexts.by_id["eu"].rules) == 2
 
     def test_nothing_else(self) -> None:
         with pytest.raises(SituError) as refused:
-            propose_defined(START, key("context", "us"), document("context: us"))
+            propose_defined(START, key("context", "us"), document("context: us"), "desk")
         assert codes(refused.value) == ["D103"]
         for name in ("root", "root.v1"):
             with pytest.raises(SituError) as refused:
-                propose_defined(state_of(deploy()), key("context", name), document(f"context: {name}"))
+                propose_defined(state_of(deploy()), key("context", name), document(f"context: {name}"), "desk")
             assert codes(refused.value) == ["INT503"]
         for body in ("python: files.f", "lookup: {r: {source: s, key: {a: value}}}, value: r.b"):
             text = f"context: eu\nfunctions: {{f: {{signature: double m -> double ft, {body}}}}}"
             with pytest.raises(SituError) as refused:
-                propose_defined(START, key("context", "eu"), document(text))
+                propose_defined(START, key("context", "eu"), document(text), "desk")
             assert codes(refused.value) == ["INT411"]

@@ -1,7 +1,8 @@
 """Numbers that outlive versions: those of filters and of tag sets, which stamps of events are made of.
 
 A number is given once and never to anything else, so that a stamp can be read as long as there are events that have it.
-The registry keeps them and carries them from version to version; what was made from a folder numbers by itself.
+The registry keeps them and carries them from version to version; what was made from a folder numbers by itself. With
+them goes the secret by which numbers are sealed that clients get to see (:mod:`situ.event.seal`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Numbering:
 
     filters: Numbers = NO_NUMBERS
     tags: tuple[TagSet, ...] = ()
+    seal: str = field(default="", repr=False)
     _places: Mapping[TagSet, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +55,7 @@ class Numbering:
         if not new and filters is self.filters:
             return self
         ordered = sorted(new, key=lambda each: (each != NO_TAGS, each.named, each.rest))
-        return Numbering(filters=filters, tags=(*self.tags, *ordered))
+        return Numbering(filters=filters, tags=(*self.tags, *ordered), seal=self.seal)
 
     def as_json(self) -> dict[str, Any]:
         """Filters and tag sets in the order of their numbers."""
@@ -61,17 +63,20 @@ class Numbering:
         return {
             "filters": [texts[place] for place in range(len(texts))],
             "tags": [each.as_json() for each in self.tags],
+            **({"seal": self.seal} if self.seal else {}),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Numbering:
-        return cls.of_texts(value["filters"], (TagSet.from_json(each) for each in value["tags"]))
+        tags = (TagSet.from_json(each) for each in value["tags"])
+        return cls.of_texts(value["filters"], tags, str(value.get("seal", "")))
 
     @classmethod
-    def of_texts(cls, filters: Iterable[str], tags: Iterable[TagSet]) -> Numbering:
+    def of_texts(cls, filters: Iterable[str], tags: Iterable[TagSet], seal: str = "") -> Numbering:
         """From filters and tag sets in the order of their numbers."""
         given = {text: number for number, text in enumerate(filters)}
-        return cls(filters=Numbers(given=MappingProxyType(given)) if given else NO_NUMBERS, tags=tuple(tags))
+        numbers = Numbers(given=MappingProxyType(given)) if given else NO_NUMBERS
+        return cls(filters=numbers, tags=tuple(tags), seal=seal)
 
 
 NO_NUMBERING = Numbering()

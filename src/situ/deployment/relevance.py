@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.seeing import Seeing
+from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
 from situ.errors import SituError
 from situ.expr.tree import FALSE, Node
@@ -69,6 +70,8 @@ class Pools:
     """Every profile that there could be, ``publisher/type`` as the publisher calls it → its pool."""
     root_types: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Publisher and root type → what the publisher calls the type, if that is another name."""
+    showing: Showing | None = None
+    """What there is for whom; None: all for everybody."""
     _by_type: dict[str, dict[str, _Pool]] = field(default_factory=dict)
     _found: dict[_Wanting, frozenset[str]] = field(default_factory=dict)
 
@@ -81,7 +84,8 @@ class Pools:
         meaning = Meaning(deployment.types, deployment.definitions, limits, interpretation.mediator)
         if before is not None and before.meaning == meaning:
             meaning = before.meaning
-        made = cls(deployment, interpretation, seeing, meaning)
+        showing = Showing.of(deployment, None if before is None else before.showing)
+        made = cls(deployment, interpretation, seeing, meaning, showing=showing)
         made._collect()
         same = before is not None and before.meaning is meaning and before.deployment.scopes == deployment.scopes
         if before is not None and same and before._by_type == made._by_type:

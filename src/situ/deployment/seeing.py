@@ -21,6 +21,7 @@ from situ.deployment.snapshot import Deployment
 from situ.deployment.stamping import Bits, bits_function, bits_of
 from situ.event.lines import with_stamp
 from situ.event.row import Bad, Row
+from situ.event.seal import seal_of
 from situ.expr.tree import FALSE, TRUE
 from situ.subscription.sight import Look
 from situ.tags import NO_TAGS, TagSet
@@ -50,6 +51,8 @@ class Seeing:
     def __init__(self, deployment: Deployment, before: Seeing | None) -> None:
         self.graph = deployment.scopes
         self.numbers = deployment.numbers
+        self.seal = seal_of(deployment.numbers.seal)
+        """Of the numbers that clients get to see."""
         self.epoch = _epoch(deployment, before)
         self.load: Load | None = before.load if before is not None else None
         self._filters = _filters(deployment, before)

@@ -17,7 +17,7 @@ from situ.deployment.snapshot import Deployment
 from situ.errors import Problem, SituError
 from situ.subscription.model import ROOT, Subscription
 from situ.tags import TagSet
-from situ.types.model import ListOf, Struct, Type, supertypes
+from situ.types.model import ListOf, Named, Struct, Type, supertypes
 from situ.types.table import Types
 from situ.visibility.could_see import CouldSee
 from situ.visibility.filters import Filters
@@ -36,6 +36,7 @@ class Showing:
     _published: frozenset[tuple[str, TagSet]] | None = None
     """Types of root, and the tags under which they are published."""
     _shown: dict[str, frozenset[str]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], Types] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployment: Deployment, before: Showing | None = None) -> Showing | None:
@@ -54,11 +55,36 @@ class Showing:
             found = self._shown[client] = frozenset(self._types(client))
         return found
 
+    def known(self, client: str, context: str) -> Types:
+        """The types of a context that there are for a client which declares something there.
+
+        Those that it is shown; those that nobody publishes, so that somebody can be the first; and those that the
+        project declares for it. Of others it must not learn that they are there, nor what they are made of.
+        """
+        found = self._known.get((client, context))
+        if found is None:
+            there = self.deployment.contexts.get(context) if context != ROOT else None
+            types = self.deployment.types if there is None else there.types
+            found = self._known[client, context] = _only(types, self._known_events(client, context, types))
+        return found
+
+    def _known_events(self, client: str, context: str, types: Types) -> set[str]:
+        published = {type for type, _ in self._published_types()}
+        root = self._root_types(client) | (self.deployment.types.events - published)
+        found = set(root if context == ROOT else self._in_context(context, types, root))
+        known_as = self.deployment.clients.get(client)
+        if (known_as.context if known_as is not None else ROOT) == context:
+            found.update(self._own(client, types))
+        for each in self.deployment.subscriptions.values():
+            if each.client == client and each.context == context:
+                found.update(name for type in each.types for name in _with_those_below(types, type))
+        return set(_with_those_above(types, found))
+
     def told(self, problem: Problem, client: str) -> Problem:
         """What is wrong, as this client may know it: nothing is suggested to it that it is not shown."""
         shown = self.types(client)
         values: dict[str, Any] = {
-            name: tuple(each for each in value if each in shown) if name in _SUGGESTED else value
+            name: tuple(each for each in value if each in shown) if _is_suggestion(name, value) else value
             for name, value in problem.values.items()
         }
         if values.get("users"):
@@ -79,17 +105,7 @@ class Showing:
         known_as = deployment.clients.get(client)
         context = None if known_as is None else deployment.contexts.get(known_as.context)
         types = deployment.types if context is None else context.types
-        found: set[str] = set()
-        waiting: list[Type] = [event for name in self.types(client) if (event := types.event(name)) is not None]
-        while waiting:
-            match waiting.pop():
-                case ListOf(element=element):
-                    waiting.append(element)
-                case Struct() as struct if struct.name not in found:
-                    found.add(struct.name)
-                    waiting += [each.type for each in struct.attributes]
-                    waiting += struct.supers
-        return frozenset(found)
+        return frozenset(name for name in _parts(types, self.types(client)) if isinstance(types.get(name), Struct))
 
     def _types(self, client: str) -> Iterator[str]:
         deployment = self.deployment
@@ -147,10 +163,43 @@ class Showing:
         return self._interpretation
 
 
+def _is_suggestion(name: str, value: object) -> bool:
+    """Whether these are names; a number of the same parameter, as that of a version, names nothing."""
+    return name in _SUGGESTED and isinstance(value, tuple)
+
+
 def _with_those_below(types: Types, name: str) -> Iterator[str]:
     event = types.event(name)
     if event is not None:
         yield from (each.name for each in types.subtypes(event) if isinstance(each, Struct))
+
+
+def _only(types: Types, events: set[str]) -> Types:
+    """A table with these event types alone, what they are made of, and no other type that an event is made of."""
+    kept, made_of = set(events), _parts(types, types.events)
+    kept |= _parts(types, events) | (types.types.keys() - types.events - made_of)
+    return Types(
+        types={name: each for name, each in types.types.items() if name in kept},
+        events=types.events & events,
+        units=types.units,
+    )
+
+
+def _parts(types: Types, events: Iterable[str]) -> set[str]:
+    """The types that these events are made of, however deep, and those above them."""
+    found: set[str] = set()
+    waiting: list[Type] = [event for name in events if (event := types.event(name)) is not None]
+    while waiting:
+        match waiting.pop():
+            case ListOf(element=element):
+                waiting.append(element)
+            case Struct() as struct if struct.name not in found:
+                found.add(struct.name)
+                waiting += [each.type for each in struct.attributes]
+                waiting += struct.supers
+            case Named() as named:
+                found.add(named.name)
+    return found
 
 
 def _with_those_above(types: Types, names: Iterable[str]) -> Iterator[str]:

@@ -13,14 +13,15 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from situ.bus.folder_lock import private_folder
 from situ.edge.journal import Journal, read_journal
-from situ.overlay.window import Seen, Window
+from situ.overlay.window import Seen, Tokens, Window, token_number
 
 _log = logging.getLogger("situ.client")
 _IDS_AGE, _MOST_IDS = 600.0, 100_000
@@ -145,6 +146,8 @@ class SeenFile:
 
     def __init__(self, file: Path | None) -> None:
         self.window = Window()
+        self.given = 0
+        """Events that the application is done with: the next one has the number after that."""
         self.history: dict[str, Any] = {}
         """How far reading of history is: ``after``, and whether it is ``done``."""
         self._file = file
@@ -154,21 +157,27 @@ class SeenFile:
                 self._take(line)
             self._rewrite()
 
-    def of(self, client: str, incarnation: int) -> Done:
-        """What was done with of this producer."""
-        return Done(self, self.window.of(client, incarnation), f'["{client}",{incarnation},'.encode())
+    def of(self, producer: str) -> Done:
+        """What was done with of this producer: all of its keys but what follows the last dot."""
+        client, _, incarnation = producer.rpartition(".")
+        if not client:  # its keys are sealed
+            return Done(self, self.window.tokens, b"[", partial(token_number, producer))
+        numbers = self.window.of(client, int(incarnation))
+        return Done(self, numbers, f'["{client}",{incarnation},'.encode(), int)
 
-    def add(self, client: str, incarnation: int, seq: int) -> None:
+    def add(self, key: str) -> None:
         """This event is done with."""
-        self.of(client, incarnation).add(seq)
+        producer, _, last = key.rpartition(".")
+        done = self.of(producer)
+        done.add(done.number(last))
 
     def append(self, line: bytes) -> None:
         if self._journal is not None and not self._journal.append(line):
             self._rewrite()
 
-    def note_history(self, after: int, *, done: bool) -> None:
+    def note_history(self, after: str, *, done: bool) -> None:
         self.history = {"after": after, "done": done}
-        self.append(_line(self.history))
+        self.append(_line(self.history | {"given": self.given}))
 
     def close(self) -> None:
         if self._journal is not None:
@@ -177,9 +186,12 @@ class SeenFile:
 
     def _take(self, line: Any) -> None:
         if isinstance(line, dict):
-            self.history = line
+            self.given = _number(line, "given") or self.given
+            self.history = {name: value for name, value in line.items() if name != "given"}
+        elif isinstance(line, list) and len(line) == 1:
+            self.given += self.window.tokens.add(line[0])
         elif isinstance(line, list) and len(line) == 3:
-            self.window.add(line[0], line[1], line[2])
+            self.given += self.window.add(line[0], line[1], line[2])
         elif isinstance(line, list) and len(line) == 4:
             self.window.restore(line[0], line[1], line[2], int(line[3], 16))
 
@@ -189,18 +201,20 @@ class SeenFile:
             return
         self.close()
         lines = [_line([*row[:3], f"{row[3]:x}"]) for row in self.window.rows()]
-        if self.history:
-            lines.append(_line(self.history))
+        lines += [b"[%d]\n" % token for token in self.window.tokens]
+        lines.append(_line(self.history | {"given": self.given}))
         self._journal = Journal(self._file, lines)
 
 
 class Done:
     """The events of one producer that one durable subscription is done with."""
 
-    __slots__ = ("_file", "_numbers", "_start", "has")
+    __slots__ = ("_file", "_numbers", "_start", "has", "number")
 
-    def __init__(self, file: SeenFile, numbers: Seen, start: bytes) -> None:
+    def __init__(self, file: SeenFile, numbers: Seen | Tokens, start: bytes, number: Callable[[str], int]) -> None:
         self.has = numbers.has
+        self.number = number
+        """What is remembered of the end of a key."""
         self._file = file
         self._numbers = numbers
         self._start = start
@@ -208,6 +222,7 @@ class Done:
     def add(self, seq: int) -> None:
         """This event is done with."""
         self._numbers.add(seq)
+        self._file.given += 1
         self._file.append(b"%b%d]\n" % (self._start, seq))
 
 

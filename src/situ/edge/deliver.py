@@ -29,5 +29,7 @@ def live(worded: Worded, plan: Plan) -> list[Message]:
     clients: dict[str, list[bytes]] = {}
     for _, client, subscriptions, line in worded.live:
         clients.setdefault(client, []).append(live_line(line, subscriptions))
+    if plan.seeing is not None:
+        clients = {client: plan.seeing.seal.handed(lines, client) for client, lines in clients.items()}
     names = Names(plan.zone)
     return [pack_live(names, client, each) for client, each in clients.items()]

@@ -38,7 +38,9 @@ def _with_attributes(value: Any) -> Any:
 
 
 class Event(msgspec.Struct, kw_only=True):
-    """What was published, and where it stands: its ``key`` among its producer's events, its ``pos`` in the log.
+    """What was published, and where it stands: its ``pos`` among the events of the subscription, without gaps.
+
+    Its ``key`` is the same whenever and wherever the event is seen. Where there are scopes it says nothing but that.
 
     ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
     dimensions in which an administrator let a situation go, and with it all that it does not say any more.
@@ -56,10 +58,10 @@ class Event(msgspec.Struct, kw_only=True):
     confidence: str | None = None
     imprecision: str | None = None
     redelivered: bool = msgspec.field(name="situredelivered", default=False)
-    position: str = msgspec.field(name="situpos", default="0")
     arrival: str = msgspec.field(name="siturecv", default="")
     subscriptions: str = msgspec.field(name="situsubs", default="")
     content: dict[str, Any] = msgspec.field(name="data", default_factory=dict)
+    number: int = msgspec.field(name="situnumber", default=0)
 
     @property
     def data(self) -> Data:
@@ -79,13 +81,8 @@ class Event(msgspec.Struct, kw_only=True):
 
     @property
     def pos(self) -> int:
-        return int(self.position)
-
-    @property
-    def parts(self) -> tuple[str, int, int]:
-        """Client, incarnation and number of the event's key."""
-        client, incarnation, seq = self.key.rsplit(".", 2)
-        return client, int(incarnation), int(seq)
+        """Its number among those that its subscription was given: one more than that of the event before."""
+        return self.number
 
     def __repr__(self) -> str:
         return f"Event(type={self.type!r}, key={self.key!r}, time={self.time.isoformat()!r}, data={dict(self.data)!r})"

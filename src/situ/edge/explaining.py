@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from situ.bus.interface import Bus
 from situ.catalogue import NO_RIGHT, NO_SUCH_DECLARATION, NOT_AVAILABLE, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
@@ -29,6 +32,7 @@ from situ.deployment.seeing import Seeing
 from situ.edge.searching import Wanted, search_letters, search_log
 from situ.errors import Problem, SituError
 from situ.event.lines import dead_client
+from situ.event.message import EventKey
 from situ.event.row import Row
 from situ.event.strict_json import LIMITS, read_json, to_text
 from situ.overlay.messages import Explain, ExplainAck
@@ -40,6 +44,8 @@ from situ.visibility.explain import Side, may_know_all
 from situ.visibility.rights import Principal
 
 _LONGEST = 10.0
+_NUMBERED = re.compile(r"(?:[A-Za-z0-9-]+\.)?[0-9]{1,20}[.-][0-9]{1,20}(?:\..+)?")
+"""A key, an id made of one, or that of a dead letter, as publishers count."""
 _About = tuple[str, dict[str, Any]]
 
 
@@ -79,6 +85,8 @@ class _Question:
         self.by = Principal(name=client)
         self.deployment = deployment
         self.seeing = seeing
+        self.own_only = False
+        """Whether it asked in a way in which only its own events are found."""
         self.everything = seeing is None or may_know_all(seeing.graph, self.by, NO_TAGS, NO_TAGS)
         """Whether it may know all there is."""
         self.subscription = deployment.subscriptions.get(asked.to)
@@ -121,7 +129,7 @@ class _Question:
     # ── an event ──
 
     async def of_event(self) -> tuple[_About, Why]:
-        wanted = Wanted.parse(self.asked.event)
+        wanted = self._wanted(self.asked.event)
         try:
             async with asyncio.timeout(_LONGEST):
                 found = await search_log(wanted, self.bus, accept=self._may_find)
@@ -140,7 +148,39 @@ class _Question:
         if self._is_own(row):
             return about_event(row), self._as_allowed(why, "producer", self.subscription, tags)
         shown = self._as_allowed(why, "consumer", self.subscription, self.subscription.scopes)
-        return self._named() if shown.side is not None else about_event(row), shown
+        return self._named() if shown.side is not None else self._about(row), shown
+
+    def _about(self, row: Row) -> _About:
+        """An event of others, as it is delivered to those who may see it."""
+        assert self.seeing is not None
+        if not self.everything:
+            key = self.seeing.seal.key(row.key)
+            own = row.id == f"{row.incarnation}-{row.seq}"
+            about, data = about_event(msgspec.structs.replace(row, id=key.rpartition(".")[2] if own else row.id))
+            return about, {**data, "key": key}
+        return about_event(row)
+
+    def _wanted(self, text: str) -> Wanted:
+        """What somebody means who knows events by what was delivered to him, or by what he published himself.
+
+        Numbers that others counted are not for him to try: one that is there and one that is not would tell him how
+        many there are in between. So he finds by them only what is his own, and by positions nothing at all.
+        """
+        if self.seeing is None:
+            return Wanted.parse(text)
+        if not self.everything:
+            self.own_only = _NUMBERED.fullmatch(text) is not None
+            if text.isascii() and text.isdigit():
+                return Wanted(id=text)
+        client, dot, rest = text.partition(".")
+        token, more, stage = (rest if dot else text).partition(".")
+        numbers = self.seeing.seal.opened(token)
+        if numbers is None:
+            return Wanted.parse(text)
+        if not dot:
+            return Wanted(id=f"{numbers[0]}-{numbers[1]}")
+        key = EventKey(client, *numbers)
+        return Wanted(id=f"{key}.{stage}") if more else Wanted(key=key)
 
     def _nothing_found(self, wanted: Wanted) -> tuple[_About, Why]:
         """What is not there, and what it may not know to be there."""
@@ -154,6 +194,8 @@ class _Question:
         if self.seeing is None or self._is_own(row):
             await self._learn(row)
             return True
+        if self.own_only:
+            return False
         if self.subscription is None or self.seeing.numbers.tag_set(row.tags) is None:
             return False  # what came under no known advertisement is for operators
         await self._learn(row)

@@ -4,7 +4,7 @@ An event leaves the bus for a client only if it is visible in the epoch it was s
 Engines keep to that when they route. What they put into a queue says by which version and epoch that was decided, and
 each event in it has its stamp. If that is the epoch in force here, the stamps are taken off and that is all. If it is
 an older one, or the subscription has other tags by now, each event is decided by its stamp. If it is of a newer version
-than this router has, it is held until the router has it: it never guesses.
+than this router has, it is held until the router has it: it never guesses. Keys and positions are sealed on the way.
 
 Nothing is kept and nothing is rewritten, so there is nothing that could be lost half way: whatever ends the router or
 the reader, what is not acknowledged is still in the queue, and is decided when it is handed over.
@@ -13,7 +13,7 @@ the reader, what is not acknowledged is still in the queue, and is decided when 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from situ.bus.interface import Bus
@@ -25,6 +25,7 @@ from situ.edge.finding import LogFinder
 from situ.event.lines import dead_client, decode_line, handed_line, stored_lines
 from situ.event.message import DECIDED, STAMP, Stored, join_lines, split_lines
 from situ.event.row import Row
+from situ.event.seal import seal_of
 from situ.subscription.model import ROOT, Subscription
 from situ.subscription.targets import group_of
 from situ.types.reserved import DEAD_LETTER
@@ -72,7 +73,7 @@ class HandingOver:
                 return None
             own = self._names.group_of(message.subject) == group_of(deployment.as_routed(subscription))
             if own and epoch == deployment.epoch:
-                return _handed(message)
+                return _sealed(_handed(message), subscription, deployment)
             body = await self._again(message, subscription, deployment, own=own)
             if deployment.epoch == self._deployment.epoch and self._deployment.subscriptions.get(subscription.id) == (
                 subscription
@@ -100,7 +101,7 @@ class HandingOver:
             if row.key not in unknown and _may_see(row, subscription, plan)
         ]
         self.withheld += len(lines) - len(kept)
-        return join_lines(map(handed_line, kept) if DECIDED in message.headers else kept)
+        return _sealed(map(handed_line, kept) if DECIDED in message.headers else kept, subscription, deployment)
 
     async def _compiled(self, deployment: Deployment) -> Plan:
         """The plan of a deployment without what only routing and detection need."""
@@ -126,10 +127,13 @@ def _decided(headers: Mapping[str, str]) -> tuple[int, int | None]:
     return int(version), None if epoch == "-" else int(epoch)
 
 
-def _handed(message: Stored) -> bytes:
-    if DECIDED not in message.headers or STAMP in message.headers:
-        return message.body
-    return join_lines(map(handed_line, split_lines(message.body)))
+def _handed(message: Stored) -> Iterable[bytes]:
+    lines = split_lines(message.body)
+    return lines if DECIDED not in message.headers or STAMP in message.headers else map(handed_line, lines)
+
+
+def _sealed(lines: Iterable[bytes], subscription: Subscription, deployment: Deployment) -> bytes:
+    return join_lines(seal_of(deployment.numbers.seal).handed(lines, subscription.client))
 
 
 def _may_see(row: Row, subscription: Subscription, plan: Plan) -> bool:

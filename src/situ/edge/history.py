@@ -1,6 +1,7 @@
 """What a subscription would have got: the root log, read page by page and filtered, for those who ask their router.
 
-A position here is a place in the root log itself: sequence of a message times 65,536 plus the place in it.
+A position here is a place in the root log itself: sequence of a message times 65,536 plus the place in it. Where there
+are scopes, clients get positions and keys sealed: from the log's own they could count what they must not know of.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
 from situ.event.message import PLACES, join_lines
 from situ.event.row import Row
+from situ.event.seal import Seal
 from situ.overlay.messages import History, HistoryAck
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
@@ -33,6 +35,8 @@ _MOST_EVENTS = 2000
 _MOST_BYTES = 256 * 1024
 _MOST_SECONDS = 0.25
 _KEPT = 64
+_CURSOR = (1 << 64) - 1
+"""Stands where keys have an incarnation, so that no key is taken for a position."""
 
 
 class HistoryReader:
@@ -54,7 +58,8 @@ class HistoryReader:
         plan = self._plan(wanted, deployment)
         await self._look_up(plan)
         state = await self._bus.state(self._stream)
-        seq, skip = divmod(await self._begin(asked, state.first), PLACES)
+        seal = None if plan.seeing is None else plan.seeing.seal
+        seq, skip = divmod(await self._begin(asked, state.first, seal), PLACES)
         seq = max(seq, state.first)
         most = min(max(asked.limit, 1), _MOST_EVENTS)
         clock = asyncio.get_running_loop().time
@@ -68,12 +73,12 @@ class HistoryReader:
             matching = [each for each in _matching(rows, lines, stored.seq, wanted, plan) if each[0] >= first]
             for number, line in matching:
                 if found and (len(found) >= most or size + len(line) > _MOST_BYTES):
-                    return _page(stored.seq * PLACES + number, found, more=True)
+                    return _page(stored.seq * PLACES + number, found, wanted, seal, more=True)
                 found.append(line)
                 size += len(line)
             if clock() > until and stored.seq < state.last:
-                return _page((stored.seq + 1) * PLACES, found, more=True)
-        return _page((max(state.last, seq - 1) + 1) * PLACES, found, more=False)
+                return _page((stored.seq + 1) * PLACES, found, wanted, seal, more=True)
+        return _page((max(state.last, seq - 1) + 1) * PLACES, found, wanted, seal, more=False)
 
     async def _look_up(self, plan: Plan) -> None:
         """Have the tables that a plan needs; SituError if one cannot be used."""
@@ -98,9 +103,9 @@ class HistoryReader:
         """End the connections to databases."""
         self._tables.close()
 
-    async def _begin(self, asked: History, first: int) -> int:
-        if asked.after_pos is not None:
-            return asked.after_pos
+    async def _begin(self, asked: History, first: int, seal: Seal | None) -> int:
+        if asked.after is not None and (after := _place(asked.after, seal)) is not None:
+            return after
         if not asked.since:
             return first * PLACES
         at = _EPOCH + timedelta(microseconds=asked.since)
@@ -137,5 +142,16 @@ def _matching(
     return [(number, found[number]) for number in sorted(found)]
 
 
-def _page(after: int, lines: list[bytes], *, more: bool) -> HistoryAck:
-    return HistoryAck(after_pos=after, more=more, count=len(lines), body=join_lines(lines))
+def _page(after: int, lines: list[bytes], wanted: Subscription, seal: Seal | None, *, more: bool) -> HistoryAck:
+    mark = str(after)
+    if seal is not None:
+        mark, lines = seal.token(_CURSOR, after), seal.handed(lines, wanted.client)
+    return HistoryAck(after=mark, more=more, count=len(lines), body=join_lines(lines))
+
+
+def _place(mark: str, seal: Seal | None) -> int | None:
+    """The position that a mark stands for; None, if it stands for none, as those from before there were scopes."""
+    if seal is None:
+        return int(mark) if mark.isascii() and mark.isdigit() and len(mark) < 20 else None
+    kind, after = seal.opened(mark) or (None, 0)
+    return after if kind == _CURSOR else None

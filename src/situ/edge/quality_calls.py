@@ -43,7 +43,7 @@ from situ.quality.inputs import (
 from situ.quality.profile import Profile
 from situ.quality.state import State
 from situ.quality.told import told_changes, told_expectation, told_profile, told_revision, told_values
-from situ.subscription.model import NAME
+from situ.subscription.model import NAME, ROOT
 
 _MOVES: Mapping[str, type[Suspending] | type[Resuming] | type[Revoking]] = {
     "suspend": Suspending,
@@ -96,11 +96,21 @@ class Calls:
         wanted = deployment.subscriptions.get(subscription)
         known_as = deployment.clients.get(client)
         context = None if known_as is None else deployment.contexts.get(known_as.context)
+        types, own, showing = (
+            deployment.types,
+            deployment.types if context is None else context.types,
+            self.pools.showing,
+        )
+        if showing is not None:
+            types, own = (
+                showing.known(client, ROOT),
+                showing.known(client, ROOT if known_as is None else known_as.context),
+            )
         return Around(
             properties=deployment.quality.known,
-            types=deployment.types,
+            types=types,
             subscriptions={} if wanted is None else {subscription: self.pools.types_of(wanted)},
-            clients={client: deployment.types if context is None else context.types},
+            clients={client: own},
         )
 
     # ── expectations ──

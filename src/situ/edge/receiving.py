@@ -24,8 +24,8 @@ Stream = AsyncGenerator[Event, None]
 _PASSING = (BUS_UNREACHABLE.code, NO_ANSWER.code)
 _PAUSE = 1.0
 
-Page = Callable[[int | None], Awaitable[HistoryAck]]
-"""Asks for the page of history behind a position; None: the first page."""
+Page = Callable[[str | None], Awaitable[HistoryAck]]
+"""Asks for the page of history behind the last one, by what that said of its end; None: the first page."""
 
 
 class Buffer:
@@ -34,6 +34,8 @@ class Buffer:
     def __init__(self, size: int = BUFFERED) -> None:
         self.dropped = 0
         self.received = 0
+        self.given = 0
+        """Events that the application got: the next one has the number after that."""
         self._events: deque[Event] = deque()
         self._size = size
         self._some = asyncio.Event()
@@ -46,6 +48,12 @@ class Buffer:
             self.dropped += 1
         self._events.append(event)
         self._some.set()
+
+    def number(self, event: Event) -> Event:
+        """Have an event numbered that is given to the application next."""
+        self.given += 1
+        event.number = self.given
+        return event
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -71,7 +79,7 @@ class Buffer:
 async def live(buffer: Buffer) -> Stream:
     """Events as they come."""
     while (event := await buffer.take()) is not None:
-        yield event
+        yield buffer.number(event)
 
 
 async def history_then_live(pages: Page, buffer: Buffer) -> Stream:
@@ -81,23 +89,23 @@ async def history_then_live(pages: Page, buffer: Buffer) -> Stream:
     read on: the log has everything.
     """
     window = Window()
-    after: int | None = None
+    after: str | None = None
     while True:
         dropped = buffer.dropped
         more = True
         while more:
             page = await pages(after)
             for event in read_events(page.body):
-                if window.add(*event.parts):
-                    yield event
-            after, more = page.after_pos, page.more
+                if window.add_key(event.key):
+                    yield buffer.number(event)
+            after, more = page.after, page.more
         if buffer.dropped == dropped:
             break
         buffer.clear()
         buffer.dropped = dropped
     while (came := await buffer.take()) is not None:
-        if window.add(*came.parts):
-            yield came
+        if window.add_key(came.key):
+            yield buffer.number(came)
 
 
 class Durable:
@@ -130,7 +138,7 @@ class Durable:
             async with aclosing(self._history(pages)) as events:
                 async for event in events:
                     yield event
-                    self._seen.add(*event.parts)
+                    self._seen.add(event.key)
                     left -= 1
                     if left == 0:
                         return
@@ -149,13 +157,14 @@ class Durable:
                             producer, done = begin, self._done(begin)
                         if done is None:
                             continue
-                        seq = int(number)
+                        seq = done.number(number)
                         if done.has(seq):
                             self.repeats += 1
                             continue
                         if stored.redelivered:
                             event.redelivered = True
                         self.received += 1
+                        event.number = self._seen.given + 1
                         yield event
                         done.add(seq)
                         left -= 1
@@ -177,22 +186,23 @@ class Durable:
 
     def _done(self, producer: str) -> Done | None:
         """What was done with of a producer, its client and incarnation; None if it is this client itself."""
-        client, _, incarnation = producer.rpartition(".")
-        return None if client == self._client else self._seen.of(client, int(incarnation))
+        return None if producer.partition(".")[0] == self._client else self._seen.of(producer)
 
     async def _history(self, pages: Page) -> Stream:
-        after: int | None = self._seen.history.get("after")
+        known = self._seen.history.get("after")
+        after = None if known is None else str(known)
         again = after is not None
         more = True
         while more:
             page = await pages(after)
             for event in read_events(page.body):
-                if self._seen.window.has(*event.parts):
+                if self._seen.window.has_key(event.key):
                     continue
                 event.redelivered = again
+                event.number = self._seen.given + 1
                 self.received += 1
                 yield event
-            after, more, again = page.after_pos, page.more, False
+            after, more, again = page.after, page.more, False
             self._seen.note_history(after, done=not more)
 
     def close(self) -> None:

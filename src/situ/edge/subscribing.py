@@ -244,9 +244,8 @@ class Subscriptions:
             raise registration.error
 
     def _pages(self, name: str, since: int) -> Page:
-        async def page(after: int | None) -> HistoryAck:
-            begin = since if after is None else None
-            message = History(req=self._session.request(), sub=name, after_pos=after, since=begin)
+        async def page(after: str | None) -> HistoryAck:
+            message = History(req=self._session.request(), sub=name, after=after, since=since)
             answer = await self._session.ask(message)
             assert isinstance(answer, HistoryAck)
             return answer

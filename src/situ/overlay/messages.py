@@ -175,12 +175,13 @@ class Explain:
 class History:
     """What my subscription would have got, page by page.
 
-    It begins at an instant (µs; neither: with the first event there is) and goes on where the last page ended.
+    It begins at an instant (µs; neither: with the first event there is) and goes on where the last page ended, which
+    that page says in words of its own.
     """
 
     req: int
     sub: str
-    after_pos: int | None = None
+    after: str | None = None
     since: int | None = None
     limit: int = 500
 
@@ -306,9 +307,9 @@ class PublishAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryAck:
-    """A page of the root log: its body is a batch. ``after_pos`` is where the next one begins, if there is ``more``."""
+    """A page of the root log: its body is a batch. ``after`` is where the next one begins, if there is ``more``."""
 
-    after_pos: int
+    after: str
     more: bool
     count: int
     body: bytes

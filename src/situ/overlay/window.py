@@ -2,14 +2,23 @@
 
 The keys of a producer come in order; what comes again is told apart by its number. This is how copies end wherever two
 ways of an event meet: at the seam of history and live events, after a message was sent again, after a restart.
+
+Where there are scopes, keys come sealed (:mod:`situ.event.seal`): they are the same for the same event, and have no
+order. Of those the last ones are remembered, more than can come again: what one batch of an engine holds, and what a
+reader has in hand.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
 
 BELOW = 1024
 """How many numbers below the highest are remembered one by one."""
+RECENT = 131_072
+"""How many sealed keys are remembered at least; twice as many at most."""
 
 
 class Seen:
@@ -62,11 +71,50 @@ class Seen:
         return (1 << self.below) - 1
 
 
+class Tokens:
+    """Sealed keys, each as a number without order: the last ones."""
+
+    __slots__ = ("_before", "_now", "recent")
+
+    def __init__(self, recent: int = RECENT) -> None:
+        self.recent = recent
+        self._now: set[int] = set()
+        self._before: set[int] = set()
+
+    def has(self, token: int) -> bool:
+        return token in self._now or token in self._before
+
+    def add(self, token: int) -> bool:
+        """Note a key; False if it was there before."""
+        if self.has(token):
+            return False
+        if len(self._now) >= self.recent:
+            self._now, self._before = set(), self._now
+        self._now.add(token)
+        return True
+
+    def __iter__(self) -> Iterator[int]:
+        """The older ones first."""
+        yield from self._before
+        yield from self._now
+
+
+def token_number(client: str, token: str) -> int:
+    """The number as which a sealed key of a client is remembered."""
+    return _number_of(client) ^ int.from_bytes(urlsafe_b64decode(token[:12])[:8])
+
+
+@lru_cache(maxsize=10_000)
+def _number_of(client: str) -> int:
+    return int.from_bytes(blake2b(client.encode(), digest_size=8).digest())
+
+
 class Window:
     """What a subscription has seen."""
 
     def __init__(self, below: int = BELOW) -> None:
         self.below = below
+        self.tokens = Tokens()
         self._producers: dict[tuple[str, int], Seen] = {}
 
     @property
@@ -95,6 +143,20 @@ class Window:
         """Note an event; False if it was there before."""
         return self.of(client, incarnation).add(seq)
 
+    def has_key(self, key: str) -> bool:
+        """Whether the event of this key was there, sealed or not."""
+        client, incarnation, last = split_key(key)
+        if incarnation is None:
+            return self.tokens.has(token_number(client, last))
+        return self.has(client, incarnation, int(last))
+
+    def add_key(self, key: str) -> bool:
+        """Note an event by its key; False if it was there before."""
+        client, incarnation, last = split_key(key)
+        if incarnation is None:
+            return self.tokens.add(token_number(client, last))
+        return self.add(client, incarnation, int(last))
+
     def rows(self) -> Iterator[tuple[str, int, int, int]]:
         """The window as plain values, from which :meth:`restore` makes an equal one."""
         for (client, incarnation), seen in self._producers.items():
@@ -103,3 +165,10 @@ class Window:
 
     def restore(self, client: str, incarnation: int, highest: int, bits: int) -> None:
         self._producers[client, incarnation] = Seen(self.below, highest, bits)
+
+
+def split_key(key: str) -> tuple[str, int | None, str]:
+    """Client, incarnation and number of the key of an event; of a sealed one no incarnation, and its token."""
+    begin, _, last = key.rpartition(".")
+    client, dot, incarnation = begin.rpartition(".")  # names of clients have no dots
+    return (client, int(incarnation), last) if dot else (begin, None, last)

@@ -131,7 +131,7 @@ def encode(message: FromClient | FromRouter, session: int = 0) -> tuple[dict[str
         headers[SESSION] = str(session)
     if isinstance(message, HistoryAck):
         headers[POSITION], headers[MORE], headers[COUNT] = (
-            str(message.after_pos),
+            message.after,
             str(int(message.more)),
             str(message.count),
         )
@@ -178,10 +178,10 @@ def decode_from_router(headers: Mapping[str, str], body: bytes) -> FromRouter:
 
 def _page(headers: Mapping[str, str], body: bytes) -> HistoryAck:
     try:
-        after, more, count = int(headers[POSITION]), headers[MORE] == "1", int(headers[COUNT])
+        after, more, count = headers[POSITION], headers[MORE] == "1", int(headers[COUNT])
     except (KeyError, ValueError) as error:
         raise Malformed(f"a page of history has `{POSITION}`, `{MORE}` and `{COUNT}`") from error
-    return HistoryAck(after_pos=after, more=more, count=count, body=body)
+    return HistoryAck(after=after, more=more, count=count, body=body)
 
 
 def _body(decoder: Any, body: bytes) -> Any:

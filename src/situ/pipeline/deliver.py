@@ -41,6 +41,8 @@ class Delivery:
             pending.add(rows[index], line)
         for index, client, subscriptions, text in worded.live:
             pending = self._clients.get(client) or self._clients.setdefault(client, _Pending())
+            if self._plan.seeing is not None:
+                (text,) = self._plan.seeing.seal.handed((text,), client)
             line = live_line(text, subscriptions)
             if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
                 yield pack_live(self._names, client, pending.lines)

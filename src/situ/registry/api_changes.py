@@ -14,9 +14,11 @@ from situ.catalogue import (
     UNKNOWN_OBJECT,
 )
 from situ.deployment import Deployment
+from situ.deployment.showing import Showing
 from situ.documents import Document, Mapping
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.interpretation.changing import Allowed, some_of
+from situ.interpretation.load import context_document, load_contexts
 from situ.interpretation.model import ROOT, former_root
 from situ.registry.context_changes import USUAL, in_use, settle_contexts
 from situ.registry.objects import (
@@ -35,6 +37,7 @@ from situ.registry.revise import Documents, check_settled, revise
 from situ.registry.scope_changes import why_policy_rests
 from situ.registry.written import NOWHERE, Written, declared_in
 from situ.situation.policies.start import Start, Starts
+from situ.types.table import Types
 
 _SECTION = {
     "unit": "types",
@@ -70,7 +73,7 @@ def propose_altered(
     return _declared(state, key, document, allowed)
 
 
-def propose_defined(state: State, key: Key, document: Document) -> tuple[Proposal, tuple[Problem, ...]]:
+def propose_defined(state: State, key: Key, document: Document, client: str) -> tuple[Proposal, tuple[Problem, ...]]:
     """A context as a client defines it; one of another origin is not its to change."""
     there = state.objects.get(key)
     if there is not None and there.origin != "client":
@@ -79,7 +82,27 @@ def propose_defined(state: State, key: Key, document: Document) -> tuple[Proposa
         raise SituError(BAD_CONTEXT_NAME(name=key.name, reason="root belongs to the project"))
     if code := [CODE_FROM_CLIENT(place, name=name) for name, place in _not_expressions(document)]:
         raise SituError(*code)
+    if (showing := Showing.of(state.deployment)) is not None:
+        _check_known(state, key, document, showing.known(client, ROOT))
     return _declared(state, key, document, USUAL, origin="client")
+
+
+def _check_known(state: State, key: Key, document: Document, types: Types) -> None:
+    """Judge a context by the types that there are for whoever defines it: of others nothing is said, not even that
+    they are there. What is wrong with other contexts, of which it need not know, counts for nothing."""
+    deployment, problems = state.deployment, Problems()
+    bodies = {id: body for id, body in deployment.contexts.as_json().items() if id != key.name}
+    load_contexts(
+        [*(context_document(id, body, f"in force: {id}") for id, body in bodies.items()), document],
+        types,
+        deployment.functions,
+        problems,
+        limits=deployment.settings.expression_limits,
+        sources={name: source.row for name, source in deployment.sources.items()},
+    )
+    own = [each for each in problems if each.is_error and each.location is not None]
+    if found := [each for each in own if each.location is not None and not each.location.file.startswith("in force")]:
+        raise SituError(*found)
 
 
 def _not_expressions(document: Document) -> Iterator[tuple[str, Location]]:

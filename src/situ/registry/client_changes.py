@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from situ.catalogue import UNKNOWN_CONTEXT
 from situ.deployment import Deployment
+from situ.deployment.showing import Showing
 from situ.deployment.tagging import check_tagged
 from situ.deployment.veiling import is_kept_back
 from situ.errors import Problem, nearest
@@ -146,7 +147,7 @@ def _declare(
         if isinstance(thing, Subscription) and is_kept_back(deployment, thing.client, thing.context, bound=bound):
             said[key] = (nobody_declares(thing.context, ()),)
             return
-        loaded, problems = load_one(thing, deployment)
+        loaded, problems = load_one(thing, deployment, Showing.of(deployment))
         found = loaded.advertisements.get(thing.id) or loaded.subscriptions.get(thing.id)
         if found is not None:
             zone = deployment.settings.zone

@@ -40,6 +40,8 @@ def next_state(connection: Connection, old: State, proposal: Proposal, author: A
         epoch=epoch_of(objects),
         numbers=old.deployment.numbers,
     ).numbered()
+    if deployment.numbers and not deployment.numbers.seal:  # the first scopes that there are
+        deployment = replace(deployment, numbers=replace(deployment.numbers, seal=store.seal(connection)))
     store.write_next(connection, number, digest, old.objects, moves, author, deployment.epoch)
     store.add_numbers(connection, old.deployment.numbers, deployment.numbers)
     return State(

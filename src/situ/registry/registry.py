@@ -273,7 +273,7 @@ class Registry:
 
     def define(self, id: str, document: Document, *, who: str, reason: str = "") -> Applied:
         """A context as a client defines it. In use, and changed so that somebody would notice, it is forked."""
-        return self._single(lambda state: propose_defined(state, Key("context", id), document), who, reason)
+        return self._single(lambda state: propose_defined(state, Key("context", id), document, who), who, reason)
 
     def remove(self, kind: Kind, name: str, *, who: str, reason: str = "") -> Applied:
         """Take out what :meth:`add` made or a client left behind."""

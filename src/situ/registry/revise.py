@@ -6,13 +6,15 @@ when it came. Nothing is stored here, and it is not known whose the changes are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from situ.catalogue import DECLARES_OTHER, POLICY_STOPPED
 from situ.deployment import Deployment
 from situ.deployment.interpreting import Interpretation
+from situ.deployment.showing import Showing
 from situ.deployment.tagging import check_source, check_tagged
 from situ.documents import Document, Reader
 from situ.errors import Problem, Problems, SituError
@@ -113,8 +115,24 @@ def revise(
     return revised
 
 
-def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tuple[Clients, tuple[Problem, ...]]:
-    """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say."""
+def load_one(
+    thing: Advertisement | Subscription, deployment: Deployment, showing: Showing | None = None
+) -> tuple[Clients, tuple[Problem, ...]]:
+    """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say.
+
+    With ``showing`` it is judged by what there is for the client first: what it may not know of is not there, neither
+    as a type nor as an attribute, and all that is said is what would be said if it were not.
+    """
+    if showing is not None:
+        loaded, found = _load_one(thing, deployment, showing)
+        if any(each.is_error for each in found):
+            return loaded, found
+    return _load_one(thing, deployment, None)
+
+
+def _load_one(
+    thing: Advertisement | Subscription, deployment: Deployment, showing: Showing | None
+) -> tuple[Clients, tuple[Problem, ...]]:
     problems = Problems()
     body = thing.as_json()
     if isinstance(thing, Subscription) and thing.context == ROOT:
@@ -122,20 +140,26 @@ def load_one(thing: Advertisement | Subscription, deployment: Deployment) -> tup
         if client is not None and client.context != ROOT:
             body["context"] = ROOT  # else it would be taken to be in the client's
     document = client_document(key_of(thing), body)
-    loaded = _load_clients([document], deployment, deployment.clients, problems)
+    known = None if showing is None else partial(showing.known, thing.client)
+    loaded = _load_clients([document], deployment, deployment.clients, problems, known)
     return loaded, tuple(map(placed, problems))
 
 
 def _load_clients(
-    documents: Iterable[Document], deployment: Deployment, known: Mapping[str, Client], problems: Problems
+    documents: Iterable[Document],
+    deployment: Deployment,
+    known: Mapping[str, Client],
+    problems: Problems,
+    types: Callable[[str], Types] | None = None,
 ) -> Clients:
+    """``types`` are those of a context for whoever declares it; None: all that there are."""
     return load_clients(
         documents,
-        deployment.types,
+        deployment.types if types is None else types(ROOT),
         deployment.definitions,
         problems,
         limits=deployment.settings.expression_limits,
-        contexts={context.id: context.types for context in deployment.contexts},
+        contexts={each.id: each.types if types is None else types(each.id) for each in deployment.contexts},
         faulty=deployment.contexts.faulty,
         known=known,
         mediator=_interpretation(deployment).mediator,

@@ -76,8 +76,8 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     if deployment.epoch and (known is None or known.epoch != deployment.epoch):
         await _publish_scopes(bus, deployment)
     # Whoever reads the key must find the object, so the object comes first.
-    if known is None or known.version < deployment.version or await bus.get_object(DEPLOYMENTS, name) is None:
-        await bus.put_object(DEPLOYMENTS, name, content)
+    if known is None or known.version < deployment.version or await bus.get_object(DEPLOYMENTS, name) != content:
+        await bus.put_object(DEPLOYMENTS, name, content)  # a release before this one may have written less
     epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
     value = canonical({"version": deployment.version, "digest": digest, **epoch}).encode()
     while True:

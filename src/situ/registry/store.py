@@ -19,8 +19,9 @@ from situ.registry.objects import Key, Object
 from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, STATE
 from situ.tags import TagSet
 
-FILTERS, TAGS = "filter", "tags"
-"""What is numbered: filters of scopes by their texts, tag sets by their canonical form."""
+FILTERS, TAGS, SEAL = "filter", "tags", "seal"
+"""What is numbered: filters of scopes by their texts, tag sets by their canonical form; and the one secret that numbers
+are sealed by."""
 ACTIVE, SUSPENDED, REMOVED = "active", "suspended", "removed"
 _SCOPES, _FOLDER = "scopes", "folder"  # where the table of states has what the folder said of scopes
 _CHUNK = 300  # how many names fit into one statement, whatever the database
@@ -208,10 +209,17 @@ def write_next(
 
 def numbers(connection: Connection) -> Numbering:
     """The numbers that were ever given."""
-    found: dict[str, list[str]] = {FILTERS: [], TAGS: []}
+    found: dict[str, list[str]] = {FILTERS: [], TAGS: [], SEAL: []}
     for row in connection.execute(select(NUMBER).order_by(NUMBER.c.space, NUMBER.c.number)):
         found[row.space].append(row.text)
-    return Numbering.of_texts(found[FILTERS], (TagSet.from_json(json.loads(text)) for text in found[TAGS]))
+    tags = (TagSet.from_json(json.loads(text)) for text in found[TAGS])
+    return Numbering.of_texts(found[FILTERS], tags, "".join(found[SEAL]))
+
+
+def seal(connection: Connection) -> str:
+    """The secret by which numbers are sealed that clients get to see."""
+    asked = select(NUMBER.c.text).where(NUMBER.c.space == SEAL)
+    return str(connection.execute(asked).scalar_one())
 
 
 def add_numbers(connection: Connection, before: Numbering, after: Numbering) -> None:

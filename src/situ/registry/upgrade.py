@@ -13,7 +13,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, sel
 from situ.catalogue import REGISTRY_NEWER
 from situ.errors import SituError
 
-FORMATS = ("0001", "0002", "0003", "0004")
+FORMATS = ("0001", "0002", "0003", "0004", "0005")
 """The migrations there are, oldest first; the last one makes the tables of this release."""
 
 _VERSION = Table("registry_format", MetaData(), Column("version_num", String(32)))

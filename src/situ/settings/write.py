@@ -22,7 +22,9 @@ def settings_schema() -> dict[str, Any]:
 
 
 def _written(group: Any) -> dict[str, Any]:
-    return {each.name: _value(each, getattr(group, each.name)) for each in fields(group)}
+    values = {each: getattr(group, each.name) for each in fields(group)}
+    # A list of nothing says nothing: what was written before there was such a setting stays as it is.
+    return {each.name: _value(each, value) for each, value in values.items() if value != ()}
 
 
 def _value(each: Field[Any], value: Any) -> Any:
