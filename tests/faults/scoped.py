@@ -26,10 +26,11 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.errors import SituError
 from situ.event.row import Row
+from situ.event.seal import seal_of
 from situ.project.check import check_folder
 from situ.registry import open_registry
 from situ.registry.engines import adopted_versions
-from situ.registry.snapshots import publish_deployment
+from situ.registry.snapshots import fetch_deployment, publish_deployment
 from situ.tags import TagSet
 from situ.visibility.filters import Filters
 from situ.visibility.graph import ScopeGraph
@@ -267,6 +268,12 @@ class Scoped:
                 await asyncio.sleep(0.05)
         while not (await self._is_empty("shift_all") and await self._is_empty("wall_all")):
             await asyncio.sleep(0.2)
+        async with await open_bus(self.at.address, name="test") as bus:
+            self.seal = (await fetch_deployment(bus)).numbers.seal
+
+    def sealed(self, row: Row) -> str:
+        """The key of an event as clients get it."""
+        return seal_of(self.seal).key(row.key)
 
     def note(self, client: str, event: Event, first: int) -> None:
         self.got[client].append(Got(event.key, event.data.number, first, self.epoch))
@@ -279,7 +286,7 @@ class Scoped:
         What was hidden for a while may come or not, and in its place or later: a run that was killed routes again what
         the one before routed last. How often which of these was to the point.
         """
-        rows = {row.key: row for row in self.at.root() if row.client in PUBLISHERS}
+        rows = {self.sealed(row): row for row in self.at.root() if row.client in PUBLISHERS}
         seen = _Seen(self, rows)
         points: Counter[str] = Counter(events=len(rows), epochs=len(self.graphs), killed=killed)
         for client in READERS:
@@ -299,14 +306,14 @@ class Scoped:
             if client in ("screen", VISITOR):
                 continue  # the one was promised nothing, and the other was away
             had = {each.key for each in got}
-            for row in rows.values():
+            for key, row in rows.items():
                 if client == "gate" and alarm_of(row)["level"] == 0:
-                    assert row.key not in had
+                    assert key not in had
                     continue
                 must = seen.always(row, client)
-                assert row.key in had or not must, f"{client} did not get {row.key} of epoch {row.epoch}"
+                assert key in had or not must, f"{client} did not get {row.key} of epoch {row.epoch}"
                 points["must"] += must
-                points["withheld"] += row.key not in had and seen(row, client, row.epoch)
+                points["withheld"] += key not in had and seen(row, client, row.epoch)
         points["screen"] = len(self.got["screen"])
         return points
 
@@ -341,11 +348,12 @@ class _Seen:
     """Visibility by the rules alone."""
 
     def __init__(self, scoped: Scoped, rows: Mapping[str, Row]) -> None:
+        self.seal = ""
         self._scoped = scoped
         self._filters = Filters(scoped.deployment.types)
         self._events = {
-            key: RootEvent(filters=self._filters, type=row.type, envelope={"type": row.type}, data=alarm_of(row))
-            for key, row in rows.items()
+            row.key: RootEvent(filters=self._filters, type=row.type, envelope={"type": row.type}, data=alarm_of(row))
+            for row in rows.values()
         }
         self._known: dict[tuple[int, str, str, str, int], bool] = {}
 

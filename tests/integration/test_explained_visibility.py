@@ -19,6 +19,7 @@ from situ.errors import SituError
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.row import Row
+from situ.event.seal import seal_of
 from tests.admitted import admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, run
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, SCOPES, apply, publish
@@ -48,6 +49,11 @@ async def plant(folder: Path) -> AsyncIterator[tuple[EdgeZone, list[Row]]]:
         yield zone, rows
 
 
+def sealed(zone: EdgeZone, row: Row) -> str:
+    """The key of an event as clients get it."""
+    return seal_of(zone.registry.current().numbers.seal).key(row.key)
+
+
 async def asked(zone: EdgeZone, client: str, *arguments: str, **more: Any) -> WhyVisible:
     async with zone.connect(client) as node:
         return await node.explain_visibility(*arguments, **more)
@@ -64,7 +70,7 @@ def test_operators_are_told_everything_by_any_name_of_the_event(tmp_path: Path) 
         async with plant(tmp_path) as (zone, rows):
             deployment = zone.registry.current()
             jam = rows[0]
-            for name in (jam.id, jam.key, str(jam.pos)):
+            for name in (jam.id, jam.key, str(jam.pos), sealed(zone, jam)):
                 told = await explain_visibility(name, "desk/all", zone.bus, deployment, deployment.scopes)
                 assert not told.data["visible"]
                 assert "output(line)  severity >= 4  false" in told.text
@@ -137,8 +143,11 @@ def test_who_observes_or_administers_it_all_is_told_everything(client: str, tmp_
 def test_who_administers_one_side_is_told_of_what_happens_inside_of_it_only(tmp_path: Path) -> None:
     async def main() -> None:
         async with plant(tmp_path) as (zone, rows):
-            assert (await asked(zone, "foreman", rows[0].key, to="crew/all")).answer["side"] is None
-            assert await refused(zone, "foreman", rows[0].key, to="desk/all") == "R011"
+            jam = sealed(zone, rows[0])
+            for name in (jam, rows[0].key):
+                told = await asked(zone, "foreman", name, to="crew/all")
+                assert (told.answer["side"], told.answer["key"]) == (None, jam)
+                assert await refused(zone, "foreman", name, to="desk/all") == "R011"
 
     run(main())
 
@@ -193,14 +202,19 @@ def test_a_producer_tries_out_what_it_would_publish(tmp_path: Path) -> None:
 def test_a_consumer_is_told_of_its_own_subscription_and_nothing_of_what_it_does_not_see(tmp_path: Path) -> None:
     async def main() -> None:
         async with plant(tmp_path) as (zone, rows):
-            seen = await asked(zone, "desk", rows[1].key, to="desk/all")
-            assert seen.text.splitlines() == [f"event {rows[1].key}", "membership  office", "visible"]
-            hidden, nothing = [await asked(zone, "desk", key, to="desk/all") for key in (rows[0].key, "press.1.99")]
-            assert hidden.text.replace(rows[0].key, "…") == nothing.text.replace("press.1.99", "…")
-            assert json.dumps(hidden.answer).replace(rows[0].key, "") == json.dumps(nothing.answer).replace(
-                "press.1.99", ""
-            )
-            assert not hidden.visible
+            key = sealed(zone, rows[1])
+            seen = await asked(zone, "desk", key, to="desk/all")
+            assert seen.text.splitlines() == [f"event {key}", "membership  office", "visible"]
+            for there, nowhere in (
+                (sealed(zone, rows[0]), seal_of("other").key("press.1.1")),
+                (rows[0].key, "press.1.99"),
+                (rows[1].key, "press.1.99"),
+                (str(rows[1].pos), "99999999999"),
+            ):
+                hidden, nothing = [await asked(zone, "desk", each, to="desk/all") for each in (there, nowhere)]
+                assert hidden.text.replace(there, "…") == nothing.text.replace(nowhere, "…")
+                assert json.dumps(hidden.answer).replace(there, "") == json.dumps(nothing.answer).replace(nowhere, "")
+                assert not hidden.visible
             assert await refused(zone, "desk", rows[1].key, to="desk/none") == "P164"
             assert await refused(zone, "desk", rows[1].key, to="crew/all") == "R011"
 
@@ -237,11 +251,12 @@ def test_with_credentials_alone(tmp_path: Path) -> None:
         async with edge_zone(tmp_path, server, clients=CLIENTS, more={"scopes.yaml": RIGHTS}) as zone:
             await publish(zone, *ALARMS)
             credentials = Path(server.file("desk"))
-            told = await _as_client(tmp_path, credentials, server.url, "press.1.2", "", "", "desk/all")
+            key = seal_of(zone.registry.current().numbers.seal).key("press.1.2")
+            told = await _as_client(tmp_path, credentials, server.url, key, "", "", "desk/all")
             assert told.text.endswith("membership  office\nvisible")
             assert told.data["side"] == "consumer"
             with pytest.raises(SituError) as error:
-                await _as_client(tmp_path, credentials, server.url, "press.1.2", "", "", "crew/all")
+                await _as_client(tmp_path, credentials, server.url, key, "", "", "crew/all")
             assert error.value.code == "R011"
 
     with admitting_server(tmp_path / "nats", "desk") as server:

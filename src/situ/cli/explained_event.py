@@ -24,6 +24,7 @@ from situ.errors import SituError
 from situ.event.instants import print_instant
 from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored
 from situ.event.row import Row
+from situ.event.seal import seal_of
 from situ.registry.snapshots import fetch_scopes
 from situ.subscription.explain import Explained, explain_match
 from situ.subscription.routing import Routing
@@ -88,7 +89,7 @@ async def explain_event(
     name: str, bus: Bus, deployment: Deployment, progress: Progress | None = None
 ) -> EventExplained:
     """Find it and explain it; :class:`SituError` with P169 if it is nowhere."""
-    wanted = Wanted.parse(name)
+    wanted = Wanted.parse(name, seal_of(deployment.numbers.seal))
     found = await _in_log(wanted, bus, progress) or await _in_ingress(wanted, bus)
     if found is not None:
         stored, row, stream = found

@@ -24,6 +24,7 @@ from situ.deployment.seeing import Seeing
 from situ.edge.searching import Progress, Wanted, search_letters, search_log
 from situ.errors import SituError, nearest
 from situ.event.row import Row
+from situ.event.seal import Seal, seal_of
 from situ.registry.snapshots import fetch_scopes
 from situ.subscription.model import ROOT, Advertisement, Subscription
 from situ.types.undeclared import unknown_event
@@ -47,7 +48,7 @@ async def explain_visibility(
 ) -> Answer:
     """About an event that was stored; :class:`SituError` if it, or the subscription, is not there."""
     subscription = _subscription(to, deployment)
-    row = await _find(name, bus, progress)
+    row = await _find(name, bus, seal_of(deployment.numbers.seal), progress)
     seeing = Seeing.of(deployment.numbered())
     if seeing is None:
         return _answer(about_event(row), to, without_scopes())
@@ -94,8 +95,8 @@ def _in_root(raw: Raw, advertisement: Advertisement, context: str, opened: Opene
     return type, Raw(raw.file, json.dumps(event).encode())
 
 
-async def _find(name: str, bus: Bus, progress: Progress | None) -> Row:
-    wanted = Wanted.parse(name)
+async def _find(name: str, bus: Bus, seal: Seal, progress: Progress | None) -> Row:
+    wanted = Wanted.parse(name, seal)
     found = await search_log(wanted, bus, progress)
     row = found[1] if found is not None else await search_letters(wanted, bus)
     if row is None:

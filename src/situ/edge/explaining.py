@@ -32,7 +32,6 @@ from situ.deployment.seeing import Seeing
 from situ.edge.searching import Wanted, search_letters, search_log
 from situ.errors import Problem, SituError
 from situ.event.lines import dead_client
-from situ.event.message import EventKey
 from situ.event.row import Row
 from situ.event.strict_json import LIMITS, read_json, to_text
 from situ.overlay.messages import Explain, ExplainAck
@@ -86,7 +85,7 @@ class _Question:
         self.deployment = deployment
         self.seeing = seeing
         self.own_only = False
-        """Whether it asked in a way in which only its own events are found."""
+        """Whether it asked in a way in which it finds its own events only, and those that it may know all about."""
         self.everything = seeing is None or may_know_all(seeing.graph, self.by, NO_TAGS, NO_TAGS)
         """Whether it may know all there is."""
         self.subscription = deployment.subscriptions.get(asked.to)
@@ -164,7 +163,8 @@ class _Question:
         """What somebody means who knows events by what was delivered to him, or by what he published himself.
 
         Numbers that others counted are not for him to try: one that is there and one that is not would tell him how
-        many there are in between. So he finds by them only what is his own, and by positions nothing at all.
+        many there are in between. So he finds by them only what is his own or what he administers, and by positions
+        nothing at all.
         """
         if self.seeing is None:
             return Wanted.parse(text)
@@ -172,15 +172,7 @@ class _Question:
             self.own_only = _NUMBERED.fullmatch(text) is not None
             if text.isascii() and text.isdigit():
                 return Wanted(id=text)
-        client, dot, rest = text.partition(".")
-        token, more, stage = (rest if dot else text).partition(".")
-        numbers = self.seeing.seal.opened(token)
-        if numbers is None:
-            return Wanted.parse(text)
-        if not dot:
-            return Wanted(id=f"{numbers[0]}-{numbers[1]}")
-        key = EventKey(client, *numbers)
-        return Wanted(id=f"{key}.{stage}") if more else Wanted(key=key)
+        return Wanted.parse(text, self.seeing.seal)
 
     def _nothing_found(self, wanted: Wanted) -> tuple[_About, Why]:
         """What is not there, and what it may not know to be there."""
@@ -194,12 +186,10 @@ class _Question:
         if self.seeing is None or self._is_own(row):
             await self._learn(row)
             return True
-        if self.own_only:
-            return False
         if self.subscription is None or self.seeing.numbers.tag_set(row.tags) is None:
             return False  # what came under no known advertisement is for operators
         await self._learn(row)
-        if self.is_consumer and self.seeing.sees(self.seeing.look(row), self.subscription.scopes):
+        if self.is_consumer and not self.own_only and self.seeing.sees(self.seeing.look(row), self.subscription.scopes):
             return True
         why = explain_row(self.seeing, row, self.subscription.scopes)
         return may_know(self.seeing, self.by, why, self.subscription.scopes)

@@ -18,6 +18,7 @@ from situ.bus.names import Names
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import PLACES, EventKey, Stored, position
 from situ.event.row import Row
+from situ.event.seal import Seal
 
 Progress = Callable[[str, int, int], None]
 Accept = Callable[[Row], Awaitable[bool]]
@@ -37,7 +38,15 @@ class Wanted:
     id: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Wanted:
+    def parse(cls, text: str, seal: Seal | None = None) -> Wanted:
+        """As people write it: as the log has it, or as clients get it, sealed by this seal."""
+        client, dot, rest = text.partition(".")
+        token, more, stage = (rest if dot else text).partition(".")
+        if seal is not None and (numbers := seal.opened(token)) is not None:
+            key = EventKey(client, *numbers)
+            if not dot:
+                return cls(id=f"{numbers[0]}-{numbers[1]}")
+            return cls(id=f"{key}.{stage}") if more else cls(key=key)
         try:
             return cls(key=EventKey.parse(text))
         except ValueError:
