@@ -74,7 +74,9 @@ def enrich_files(
         latest = seen_of(times, times)
         noticed.seen = merged({PUSH.name: latest} if latest else {})
         seen = (observed(events, detecting.enrichment),)
-        yield for_buckets(seen, detecting, known(folder)[1], reached, BUCKETS, noticed)
+        batch, beside = for_buckets(seen, detecting, known(folder)[1], reached, BUCKETS)
+        noticed.add(beside)
+        yield batch
     yield for_driver(noticed)
 
 

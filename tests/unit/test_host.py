@@ -36,6 +36,11 @@ from situ.subscription.targets import group_of
 THINNED = Shape(thin=Thin(limits=(Limit(events=1),)))
 
 
+async def never() -> None:
+    """As a router ends that does not."""
+    await asyncio.Event().wait()
+
+
 def test_figures_come_back_as_they_were() -> None:
     figures = Figures(engine="edge", version=3, taken=5, types={"A": 5}, memory={"situ": 1}, taken_rate=2.5)
     assert decode_figures(figures.encode()) == figures
@@ -78,6 +83,7 @@ class Counts:
     originals: Counter[str] = field(default_factory=Counter)
     converted: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
 
 
 def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
@@ -222,7 +228,7 @@ def test_what_is_told_while_a_look_is_taken_is_not_forgotten() -> None:
 
 
 def supervised(engine: Engine, bus: Connection, pulse: Pulse) -> None:
-    asyncio.run(supervise(engine, cast(NatsBus, bus), pulse))
+    asyncio.run(supervise(engine, cast(NatsBus, bus), pulse, never))
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +248,7 @@ def test_an_engine_that_fails_while_the_bus_is_away_waits_for_it() -> None:
     engine, bus, pulse = Engine(FAILED), Connection(connected=False), Pulse("trial")
 
     async def run() -> None:
-        task = asyncio.create_task(supervise(engine, cast(NatsBus, bus), pulse))
+        task = asyncio.create_task(supervise(engine, cast(NatsBus, bus), pulse, never))
         while pulse.figures.state != WAITING:
             await asyncio.sleep(0.01)
         assert engine.starts == 0

@@ -26,7 +26,7 @@ from situ.event.message import (
     join_lines,
     message_id,
 )
-from situ.event.row import OUTBOUND, Bad, Row
+from situ.event.row import BEHIND_LOG, OUTBOUND, Bad, Row
 
 
 def pack_root(
@@ -59,8 +59,12 @@ def pack_root(
 
 def pack_dead(names: Names, bad: Bad, line: bytes) -> Message:
     """A dead letter; each has its own message, since what was sent may be as large as a message can be."""
-    # What failed on its way out may fail in several contexts, each for its own reasons.
-    id = f"dead+{bad.key}" if bad.stage != OUTBOUND else f"dead+{bad.key}+{bad.context.partition('@')[0]}"
+    # What is in the log may fail in several stages, and on its way out in several contexts, each for its own reasons.
+    id = f"dead+{bad.key}"
+    if bad.stage == OUTBOUND:
+        id += f"+{bad.context.partition('@')[0]}"
+    elif bad.stage in BEHIND_LOG:
+        id += f"+{bad.stage}"
     headers = {CLIENT: bad.client, COUNT: "1", ID: id}
     return Message(subject=names.dead(bad.client), headers=headers, body=join_lines([line]))
 

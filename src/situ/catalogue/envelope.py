@@ -39,3 +39,13 @@ EVENT_LIMIT = define(
     what=str,
     most=int,
 )
+EVENT_FAILED = define(
+    "E705",
+    "event that a stage fails on",
+    "Stage `{stage}` failed on this event in a way that nobody foresaw: {what}. The log of the run has it as `{id}`.",
+    "This is a mistake of Situ: report it with what the log says there. All other events go on. When it is mended, "
+    "`situ dead-letters retry` publishes the event again.",
+    stage=str,
+    what=str,
+    id=str,
+)

@@ -72,6 +72,14 @@ STORE_UNAVAILABLE = define(
     "It is sent again until it is stored; `situ status` shows what holds it up.",
     reason=str,
 )
+TOO_MUCH_AT_ONCE = define(
+    "R018",
+    "too much at once",
+    "`{client}` sends faster than its router answers: {waiting}. This message was not looked at.",
+    "Wait for answers before sending more, as the client library does, and send this again.",
+    client=str,
+    waiting=str,
+)
 NOT_AVAILABLE = define(
     "R102",
     "not available",

@@ -34,6 +34,16 @@ def show_status(status: Status) -> Iterator[RenderableType]:
         if figures.converted:
             each = ", ".join(f"{context} {number:,}" for context, number in sorted(figures.converted.items()))
             yield Text(f"{engine}: events converted, once for each context: {each}")
+    for engine, figures in status.engines.items():
+        if figures.codes:
+            each = ", ".join(f"{code} {number:,}" for code, number in sorted(figures.codes.items()))
+            yield Text(f"{engine}: dead letters: {each}")
+        if figures.refused:
+            each = ", ".join(f"{code} {number:,}" for code, number in sorted(figures.refused.items()))
+            yield Text(f"{engine}: messages of clients refused: {each}", "yellow")
+        if figures.failures:
+            each = ", ".join(f"{what} {number:,}" for what, number in sorted(figures.failures.items()))
+            yield Text(f"{engine}: failed in a way that nobody foresaw, see the log: {each}", "bold red")
     for engine, troubles in status.troubles.items():
         for each in troubles:
             yield Text(f"{engine}: {each}", "yellow")

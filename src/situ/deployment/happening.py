@@ -17,6 +17,7 @@ from situ.deployment.meeting import Meeting, Met
 from situ.deployment.parts import with_withheld
 from situ.deployment.progress import Progress
 from situ.deployment.releasing import is_released, released_event, released_situation
+from situ.event.isolation import Failure, failure_of
 from situ.event.message import EventKey, join_lines
 from situ.event.own_lines import with_parts
 from situ.event.row import Row
@@ -69,12 +70,14 @@ def messages_of(
     past: Collection[str] = (),
     meeting: Meeting | None = None,
     known: Iterable[Transition] = (),
+    failures: list[Failure] | None = None,
 ) -> tuple[Progress, list[Published]]:
     """The messages that tell these transitions, and what actions come to.
 
     ``causes`` are the events at their positions, those that are found; ``former`` knows the policies that are gone.
     ``past`` are the ids of transitions from before a policy came: no action is done for them. Where there are scopes,
-    ``meeting`` knows who may see all that; ``known`` are transitions that were told before, and count for it.
+    ``meeting`` knows who may see all that; ``known`` are transitions that were told before, and count for it. What
+    cannot be told in a way that nobody foresaw is put to ``failures``, and all else is told.
     """
     parts = None
     if meeting is not None:
@@ -93,6 +96,8 @@ def messages_of(
         told_by = _Telling(name, watch, knows, causes, instances, parts)
         for each in transitions:
             told_by.tell(each, acts=each.id not in past)
+        if failures is not None:
+            failures += told_by.failures
         for some in _fitting(told_by.lines):
             progress, first = progress.numbered(name, len(some))
             body = join_lines(some)
@@ -143,11 +148,18 @@ class _Telling:
         self._asked = needed_of(watch.policy, knows.actions) if parts is not None else None
         self._let_go = parts.meeting.released(name) if parts is not None else None
         self.lines: list[bytes] = []
+        self.failures: list[Failure] = []
         self.merged = 0
         self.released: list[str] = []
         self.let_go = f"{self._let_go.text}, by {self._let_go.by}" if self._let_go is not None else ""
 
     def tell(self, transition: Transition, *, acts: bool) -> None:
+        try:
+            self._tell(transition, acts=acts)
+        except Exception as error:  # noqa: BLE001 - of this transition, and of no other
+            self.failures.append(failure_of(error, "tell"))
+
+    def _tell(self, transition: Transition, *, acts: bool) -> None:
         policy, let_go = self._watch.policy, self._let_go
         met = self._parts.met(transition) if self._parts is not None else None
         withheld: Mapping[str, Any] = {}
@@ -160,11 +172,17 @@ class _Telling:
             data, withheld = released_situation(transition, policy, let_go.keep)
         self._add(Acted(type=TYPES[transition.stage], id=transition.id, data=data), transition.time, met, withheld)
         if acts:
-            knows = self._knows
-            for each in acted(transition, policy, knows.actions, knows.ontology, self._instances, self._asked):
-                left = each if let_go is None or not is_released(each) else released_event(each, let_go.keep)
-                self._add(left, transition.time, met)
+            try:
+                self._act(transition, met)
+            except Exception as error:  # noqa: BLE001 - the situation is told in any case
+                self.failures.append(failure_of(error, "act"))
         self.merged += met.merged if met is not None else 0
+
+    def _act(self, transition: Transition, met: Met | None) -> None:
+        policy, let_go, knows = self._watch.policy, self._let_go, self._knows
+        for each in acted(transition, policy, knows.actions, knows.ontology, self._instances, self._asked):
+            left = each if let_go is None or not is_released(each) else released_event(each, let_go.keep)
+            self._add(left, transition.time, met)
 
     def _add(
         self, event: Acted, time: int, met: Met | None, withheld: Mapping[str, Any] = MappingProxyType({})

@@ -110,7 +110,7 @@ class Holding:
         if not self._queues:
             return routed
         behind: dict[tuple[int, str], None] = {}
-        kept = Routed()
+        kept = Routed(bad=routed.bad)
         for index, group in routed.durable:
             context = routing.groups[group].context
             if (context, rows[index].client) in self._queues:

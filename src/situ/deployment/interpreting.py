@@ -24,13 +24,14 @@ from situ.catalogue import (
 )
 from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.later import Decision
-from situ.deployment.memory import Memory
+from situ.deployment.memory import Held, Memory
 from situ.deployment.python_functions import PythonFunctions
 from situ.deployment.rows import Rows, keyed
 from situ.deployment.snapshot import Deployment
 from situ.deployment.wording import FEW, Worded, Wording, together
 from situ.errors import Code, Problem, Problems
 from situ.event.intake import Intake
+from situ.event.isolation import failed, is_of_event
 from situ.event.lines import encode_row
 from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
 from situ.expr import tree
@@ -212,13 +213,21 @@ class Interpretation:
         with foreseen_in(self, [rows]):
             ways: dict[str, tuple[Converter, str, bool]] = {}
             if len(rows) < FEW:
-                return [self._into_root(row, ways) if isinstance(row, Row) else row for row in rows]
+                return [self._row_into_root(row, ways) if isinstance(row, Row) else row for row in rows]
             good = [row for row in rows if isinstance(row, Row)]
             by_type = together(good, [row.type for row in good])
             left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
             if not left:
                 return rows
-            return [self._into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
+            return [self._row_into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
+
+    def _row_into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
+        type, data, value = row.type, row.data, row.value
+        try:
+            return self._into_root(row, ways)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            row.type, row.data, row.value = type, data or _encode(value), None
+            return failed(row, STAGE, error, encode_row(row))
 
     def _structs_into_root(self, rows: list[Row]) -> Iterable[Row]:
         """Convert these events, which are of one type, as the structs that they are; those that cannot be are left."""
@@ -235,6 +244,10 @@ class Interpretation:
             texts = [_encode(value) for value in values]
         except FAILURES:
             return rows  # one by one
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            return rows
         if self._keeps(context, type):
             for row in fit:
                 row.sent = (type, row.data)
@@ -305,6 +318,7 @@ class Interpretation:
             return Worded(
                 durable=[(index, group, lines[index]) for index, group in routed.durable],
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
+                bad=tuple(routed.bad),
             )
         with foreseen_out(self, [(rows, routed)], routing):
             return Wording(self, rows, lines).all(routed, routing, decide=self.decides_late)
@@ -328,6 +342,14 @@ class Interpretation:
 
     def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         """Type and data in the terms of a context; None if they are what they are in root."""
+        try:
+            return self._in_terms(row, context)
+        except Held:
+            raise
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            return msgspec.structs.replace(failed(row, OUTBOUND, error, encode_row(row)), context=context)
+
+    def _in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         way = self._converters.get((context, False, row.type)) or self.converter(context, Direction.OUT, row.type)
         if way is None:
             assert row.type in RESERVED_EVENTS, "only what is available in a context is matched for it"

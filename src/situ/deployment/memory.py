@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from situ.event.instants import instant_at
+from situ.event.isolation import is_of_event
 from situ.event.row import Row
 from situ.expr.emit_python import compile_value
 from situ.expr.runtime import FAILURES
@@ -93,6 +94,10 @@ class _Reading:
             kept = {name: value for name, call in self.keep if (value := call(data)) is not None}
         except FAILURES:
             return  # of this event nothing can be said
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            return
         if key is not None:
             self.references.add(_key(key), instant_at(row.time), _Noted(kept))
 

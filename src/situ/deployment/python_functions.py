@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from situ.deployment.memory import Held
+from situ.event.isolation import is_of_event
 from situ.expr.runtime import FAILURES
 from situ.interpretation.calls import External
 from situ.interpretation.code import digest, without_declarations
@@ -85,6 +86,9 @@ class PythonFunctions:
             for each in work:
                 with suppress(*FAILURES, Held):
                     each()
+        except Exception as error:
+            if not is_of_event(error):
+                raise
         finally:
             self._looking = False
         for called in self._called.values():

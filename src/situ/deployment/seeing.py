@@ -19,11 +19,13 @@ from typing import TypeVar
 from situ.deployment.parts import read_parts, stamps_in
 from situ.deployment.snapshot import Deployment
 from situ.deployment.stamping import Bits, bits_function, bits_of
-from situ.event.lines import with_stamp
+from situ.event.isolation import failed, is_of_event
+from situ.event.lines import encode_row, with_stamp
 from situ.event.row import Bad, Row
 from situ.event.seal import seal_of
 from situ.expr.tree import FALSE, TRUE
 from situ.subscription.sight import Look
+from situ.subscription.stamp import STAGE
 from situ.tags import NO_TAGS, TagSet
 from situ.visibility.bits import numbers_in
 from situ.visibility.compile import compile_visibility
@@ -77,10 +79,26 @@ class Seeing:
 
     # ── stamping ──
 
-    def stamp(self, rows: Iterable[Row]) -> None:
-        """Give rows, which have their advertisements, what they know of their own visibility."""
+    def stamp(self, rows: Sequence[Row]) -> list[Bad]:
+        """Give rows, which have their advertisements, what they know of their own visibility; those for which that
+        fails, as what they are then: nobody may see them."""
         if not self.graph.dimensions:
-            return
+            return []
+        try:
+            self._stamp(rows)
+            return []
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+        bad: list[Bad] = []
+        for row in rows:
+            try:
+                self._stamp((row,))
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                bad.append(failed(row, STAGE, error, encode_row(row)))
+        return bad
+
+    def _stamp(self, rows: Iterable[Row]) -> None:
         epoch = self.epoch
         for (ad, client, type), some in groupby(rows, _published_as):  # neighbours mostly are alike
             tags = self._tags.get(ad, NOBODYS) if ad else self._policies.get(client, 0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from situ.deployment.shapes import Shapes
 from situ.deployment.wording import Worded
+from situ.event.isolation import failed
 from situ.event.lines import encode_row
 from situ.event.row import Row
 from situ.quality.shape import UNSHAPED, Shape
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from situ.deployment.plan import Plan
 
 FORMAT = 1
+STAGE = "shape"
 _NO_DATA: Mapping[str, Any] = {}
 id_of = id  # ids of subscriptions are called so, too
 
@@ -107,7 +109,11 @@ class Shaping:
         for id, own in places.items():
             shaper = self._shapers[id]
             found = {id_of(rows[place]): place for place in own}
-            passed = shaper.take([rows[place] for place in own], now)
+            try:
+                passed = shaper.take([rows[place] for place in own], now)
+            except Exception as error:  # noqa: BLE001 - this subscription does not get them, all others do
+                out.routed.bad.extend(failed(rows[place], STAGE, error, encode_row(rows[place])) for place in own)
+                continue
             self._deliver(passed, found, plan.shapes.subscriptions[id], out)
             self._count(shaper)
         return _put_together(rows, lines, out, plan)
@@ -198,7 +204,7 @@ class Shaping:
 def _apart(routed: Routed, shapes: Shapes) -> tuple[dict[str, list[int]], _Out]:
     """The rows for each subscription that has a shape; and what is delivered to all others."""
     places: dict[str, list[int]] = {}
-    groups, names, out = shapes.groups, shapes.names, _Out()
+    groups, names, out = shapes.groups, shapes.names, _Out(Routed(bad=routed.bad))
     for each in routed.durable:
         id = groups.get(each[1])
         if id is None:
@@ -224,7 +230,7 @@ def _put_together(rows: Sequence[Row], lines: Sequence[bytes], out: _Out, plan: 
     others = [(row, to) for row, to in out.others if to.durable or _may_see(row, to, plan)]
     if not others:
         return Shaped(rows=rows, lines=lines, routed=out.routed)
-    before, routed = len(others), Routed()
+    before, routed = len(others), Routed(bad=out.routed.bad)
     for place, (_, to) in enumerate(others):
         if to.durable:
             routed.durable.append((place, group_of(to)))

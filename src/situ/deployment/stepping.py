@@ -6,22 +6,29 @@ Where policies are worked in several partitions, an engine does the parts of thi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of
 from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
+from situ.event.isolation import Failure, failure_of, is_of_event, largest_working
 from situ.event.row import Row
 from situ.situation.enrichment.enrich import Enriched, Observed
 from situ.situation.enrichment.known import Knowledge
-from situ.situation.kernel.reporting import detections_of
+from situ.situation.kernel.kernel import Kernel
+from situ.situation.kernel.reporting import Detected, detections_of
 from situ.situation.kernel.state import State
 from situ.situation.meaning.detection import Detection, Instances
 from situ.situation.meaning.lifecycle import Transition
 from situ.situation.meaning.watermark import Seen
+from situ.situation.policies.leaves import Leaf
 
+STAGE = "detect"
 States = Mapping[str, State]
 """What kernels remember, by policy."""
 
@@ -39,6 +46,10 @@ class Step:
     """Where events are that came too late, and for which policies."""
     due: bool = False
     """Whether time that goes by can bring more, though no event comes."""
+    failed: Mapping[int, Failure] = field(default_factory=dict)
+    """Where events are that nothing, or not every policy, can work on."""
+    begun_anew: Mapping[str, Failure] = field(default_factory=dict)
+    """Policies that could not go on from what they remembered, and have forgotten it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,8 @@ class Worked:
     enriched: Enriched
     observed: tuple[Observed, ...]
     late: Mapping[int, list[str]]
+    failed: Mapping[int, Failure] = field(default_factory=dict)
+    begun_anew: Mapping[str, Failure] = field(default_factory=dict)
 
 
 def step(
@@ -91,6 +104,8 @@ def work(
     enriched = detecting.enrichment.run(observed, knowledge)
     after: dict[str, State] = {}
     found: dict[str, list[Detection]] = {}
+    failed: dict[int, Failure] = {}
+    begun_anew: dict[str, Failure] = {}
     for name, watch in detecting.watches.items():
         kernel = detecting.kernel(name)
         state = states[name] if name in states else kernel.start()
@@ -100,10 +115,19 @@ def work(
             if each.leaf in enriched.rows
         }
         now = watermarks.get(name, state.watermark)
-        state, decided = kernel.step(state, rows, now, instances)
-        after[name], ahead = kernel.ahead(state, instances)
-        if len(decided) or len(ahead):
-            found[name] = [*detections_of(name, decided), *detections_of(name, ahead)]
+        stepped = step_safely(kernel, state, rows, now, instances)
+        after[name] = stepped.state
+        failed |= stepped.failed
+        if stepped.begun_anew is not None:
+            begun_anew[name] = stepped.begun_anew
+        try:
+            after[name], ahead = kernel.ahead(stepped.state, instances)
+            if len(stepped.found) or len(ahead):
+                found[name] = [*detections_of(name, stepped.found), *detections_of(name, ahead)]
+        except Exception as error:  # noqa: BLE001 - it can be told later, by the step that decides it
+            failure_of(error, STAGE)
+            if len(stepped.found):
+                found[name] = detections_of(name, stepped.found)
     return Worked(
         progress=progress,
         states=after,
@@ -112,7 +136,49 @@ def work(
         enriched=enriched,
         observed=observed,
         late=late,
+        failed=failed,
+        begun_anew=begun_anew,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped:
+    """What a kernel remembers and found, and the positions of events that it could not work on."""
+
+    state: State
+    found: Detected
+    failed: Mapping[int, Failure] = field(default_factory=dict)
+    begun_anew: Failure | None = None
+
+
+def step_safely(
+    kernel: Kernel, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
+) -> Stepped:
+    """A step of one policy. Events that make it fail are left out; if what it remembers does, it begins anew: a policy
+    that fails at every step is no policy, and the others go on in any case."""
+    try:
+        after, found = kernel.step(state, rows, watermark, instances)
+        return Stepped(state=after, found=found)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    positions = sorted({pos for batch in rows.values() for pos in batch.column("pos").to_pylist()})
+    begun_anew = None
+
+    def step(some: Sequence[int]) -> tuple[State, Detected]:
+        wanted = pa.array(some, pa.int64())
+        left = {leaf: batch.filter(pc.is_in(batch.column("pos"), wanted)) for leaf, batch in rows.items()}
+        return kernel.step(state, left, watermark, instances)
+
+    try:
+        good, bad = largest_working(positions, step)
+    except Exception as error:  # noqa: BLE001 - no event of now
+        begun_anew = failure_of(error, STAGE)
+        state = kernel.start()
+        good, bad = largest_working(positions, step)
+    after, found = step(good)
+    failed = {pos: failure_of(error, STAGE) for pos, error in bad}
+    return Stepped(state=after, found=found, failed=failed, begun_anew=begun_anew)
 
 
 def work_rows(
@@ -126,12 +192,52 @@ def work_rows(
     instances: Instances,
 ) -> Worked:
     """Take in events of the log, of which policies see what ``reading`` says; without it, everything."""
+
+    def take(rows: Sequence[Row]) -> Worked:
+        read = read_rows(detecting, reading, rows)
+        return work(detecting, progress, states, read.observed, read.seen, clock, knowledge, instances, read.hidden)
+
+    try:
+        return take(rows)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    knowledge.take(instances)
+    good, failed = readable(detecting, reading, rows, knowledge)
+    worked = take(good)
+    return replace(worked, failed={**failed, **worked.failed})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What events say, and which policies see which of them."""
+
+    observed: Sequence[Observed]
+    seen: Mapping[str, Seen]
+    hidden: Hidden
+
+
+def read_rows(detecting: Detecting, reading: Reading | None, rows: Sequence[Row]) -> Read:
+    """What events of the log say, as far as policies see them."""
     read = detecting.observing.rows(rows)
-    seen, hidden = read.seen, NOTHING_HIDDEN
-    if reading is not None:
-        shown = reading.rows(rows)
-        seen, hidden = shown.seen, shown.hidden
-    return work(detecting, progress, states, read.observed, seen, clock, knowledge, instances, hidden)
+    if reading is None:
+        return Read(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
+    shown = reading.rows(rows)
+    return Read(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
+
+
+def readable(
+    detecting: Detecting, reading: Reading | None, rows: Sequence[Row], knowledge: Knowledge
+) -> tuple[list[Row], dict[int, Failure]]:
+    """Those of the events that can be read and enriched, and the positions of the others."""
+
+    def read(some: Sequence[Row]) -> None:
+        found = read_rows(detecting, reading, some)
+        detecting.late(found.observed, {}, found.hidden)
+        detecting.enrichment.run(found.observed, knowledge)
+
+    good, bad = largest_working(rows, read)
+    return good, {row.pos: failure_of(error, STAGE) for row, error in bad}
 
 
 def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[Detection]]) -> Step:
@@ -146,4 +252,6 @@ def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[De
         observed=worked.observed,
         late=worked.late,
         due=due,
+        failed=worked.failed,
+        begun_anew=worked.begun_anew,
     )

@@ -13,6 +13,7 @@ import msgspec
 from situ.deployment.interpreting import looks_up, remembers
 from situ.deployment.showing import Showing
 from situ.deployment.snapshot import Deployment
+from situ.event.isolation import failed
 from situ.event.row import Bad, Row, errors_of
 from situ.subscription.model import ROOT
 from situ.types.reserved import RESERVED_EVENTS
@@ -47,7 +48,14 @@ _decode = msgspec.json.Decoder(_Typed).decode
 
 def veil(rows: Iterable[Row | Bad], showing: Showing, advertises: Advertises) -> list[Row | Bad]:
     """The rows; what is wrong with an event of a hidden type is the same as with one of no type."""
-    return [row if isinstance(row, Row) else _veiled(row, showing, advertises) for row in rows]
+    return [row if isinstance(row, Row) else _surely_veiled(row, showing, advertises) for row in rows]
+
+
+def _surely_veiled(bad: Bad, showing: Showing, advertises: Advertises) -> Bad:
+    try:
+        return _veiled(bad, showing, advertises)
+    except Exception as error:  # noqa: BLE001 - nothing is told of an event of which nobody knows what may be told
+        return failed(bad, bad.stage, error, bad.original)
 
 
 def _veiled(bad: Bad, showing: Showing, advertises: Advertises) -> Bad:

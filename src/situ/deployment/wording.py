@@ -17,7 +17,9 @@ import msgspec
 
 from situ.deployment.later import Decision
 from situ.deployment.memory import Held
-from situ.event.row import Bad, Row
+from situ.event.isolation import failed, is_of_event
+from situ.event.lines import encode_row
+from situ.event.row import OUTBOUND, Bad, Row
 from situ.expr.runtime import FAILURES
 from situ.interpretation.convert import Converter
 from situ.interpretation.json_structs import StructPlan
@@ -84,6 +86,7 @@ class Wording:
 
     def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
         """What is delivered; ``decide``: some filters had to wait."""
+        self.bad += routed.bad
         if decide:
             routed = self._without_refused(routed, routing)
         if len(routed.durable) + len(routed.live) < FEW:
@@ -193,6 +196,10 @@ class Wording:
             data = _encode(plan.call(_NOTHING, row.value))
         except FAILURES:
             return self._line(index, row, context)  # slowly: all that is wrong is said
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            return self._line(index, row, context)
         return _reworded(self._lines[index], row, way.transformation.target.name, data)
 
     def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], context: str) -> None:
@@ -208,6 +215,10 @@ class Wording:
             texts = [_encode(value) for value in plan.many(_NOTHING, [rows[index] for index in fit])]
         except FAILURES:
             return  # one by one
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            return
         before, after, join = _typed(way.transformation.source.name), _typed(way.transformation.target.name), b"".join
         for index, text in zip(fit, texts, strict=True):
             # As in `_reworded`, which would have to be called for each.
@@ -252,12 +263,20 @@ class Wording:
     def _wants(self, index: int, asked: Group | Subscription) -> bool:
         key = (index, asked.context, asked.types, asked.where)
         if key not in self._decided:
-            later = self._interpretation.decision(asked, self._rows[index].type)
-            wants = True if later is None else later.wants(self._rows[index])
+            try:
+                later = self._interpretation.decision(asked, self._rows[index].type)
+                wants = True if later is None else later.wants(self._rows[index])
+            except Exception as error:  # noqa: BLE001 - who asks so does not get this event, all else goes on
+                self.bad.append(self._failed(index, asked.context, error))
+                wants = False
             if wants is None:
                 self.line(index, asked.context)  # what fails in the filter fails in the event, which is said
             self._decided[key] = bool(wants)
         return self._decided[key]
+
+    def _failed(self, index: int, context: str, error: Exception) -> Bad:
+        row = self._rows[index]
+        return msgspec.structs.replace(failed(row, OUTBOUND, error, encode_row(row)), context=context)
 
 
 def together(those: list[_T], types: list[str]) -> dict[str, list[_T]]:

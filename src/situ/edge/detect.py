@@ -25,21 +25,23 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import States, Step, Worked, decide, work_rows
+from situ.deployment.stepping import STAGE, States, Step, Worked, decide, work_rows
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
 from situ.edge.ending import end
 from situ.edge.epochs import learn_epochs
 from situ.edge.fill import fill
+from situ.edge.mistakes import Mistakes
 from situ.edge.outbox import Outbox
 from situ.edge.pausing import Pausing
 from situ.edge.recovering import LeftInLog, plan_of, states_of
 from situ.edge.remembered import Done, Record, Remembered
 from situ.edge.snapshot import Snapshot
 from situ.edge.taken import StepsTaken, Taken
+from situ.event.isolation import Failure, failed_by
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import PLACES, position
-from situ.event.row import Row
+from situ.event.row import Bad, Row
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.meaning.detection import Instances
 from situ.situation.meaning.lifecycle import Transition
@@ -56,6 +58,8 @@ have something to do take turns of several milliseconds. One long step alone doe
 _MOST_TOLD = 64
 """Messages that wait to be published; while it cannot be done, nothing more is detected."""
 
+Refuse = Callable[[Sequence[Bad], Plan], Awaitable[None]]
+"""Make dead letters of events that are in the log; they are stored when this returns."""
 Publish = Callable[[Published], Awaitable[None]]
 """Take a message of a policy in, as the router hands over those of other clients; it is stored when this returns, or
 will be before anything more is kept."""
@@ -64,8 +68,17 @@ will be before anything more is kept."""
 class EdgeDetection:
     """The policies of one zone in this process."""
 
-    def __init__(self, bus: Bus, folder: Path | None, tables: Callable[[], Mapping[str, Table]]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        folder: Path | None,
+        tables: Callable[[], Mapping[str, Table]],
+        refuse: Refuse,
+        mistakes: Mistakes,
+    ) -> None:
         self._bus = bus
+        self._refuse = refuse
+        self._mistakes = mistakes
         self._tables = tables
         self._remembered = Remembered(folder / ".situ" / "edge" / "detect" if folder is not None else None)
         self._queue: deque[Taken] = deque()
@@ -230,11 +243,15 @@ class EdgeDetection:
             if taken and taken[0].plan is not self._plan:
                 await self._change(taken[0].plan, publish)
             clock, messages = _now(), tuple(each.seq for each in taken if each.seq)
-            found = await self._stepped(taken, clock)
+            try:
+                found = await self._stepped(taken, clock)
+            except Exception as error:  # noqa: BLE001 - of these events: what comes behind them is worked
+                found = self._not_stepped(taken, error)
             self._states, self._due, self._changed = found.states, found.due, True
             self._progress = found.progress
             self._count(found)
             await self._keep_late(found.late, taken)
+            await self._keep_failed(found, taken)
             self._taken.step(clock, messages)
             await self._tell(found.told, publish)
             while self._queue and self._queue[0].plan is self._plan and not self._queue[0].rows:
@@ -335,6 +352,22 @@ class EdgeDetection:
         for stored in [await self._bus.store(each) for each in packed]:
             await stored
 
+    def _not_stepped(self, taken: Sequence[Taken], error: Exception) -> Step:
+        """Nothing is done with what was taken, and it is told so."""
+        failure = self._mistakes.note(error, STAGE)
+        failed = {row.pos: failure for each in taken for row in each.rows}
+        return Step(progress=self._progress, states=self._states, failed=failed, due=self._due)
+
+    async def _keep_failed(self, found: Step, taken: Sequence[Taken]) -> None:
+        """What no policy, or not each, could work on is a dead letter."""
+        for name, failure in found.begun_anew.items():
+            self._mistakes.begun_anew(name, failure)
+        if not found.failed:
+            return
+        assert self._plan is not None
+        rows = (row for each in taken for row in each.rows if row.pos in found.failed)
+        await self._refuse([failed_by(found.failed[row.pos], row, encode_row(row)) for row in rows], self._plan)
+
     def _count(self, found: Step) -> None:
         self.counts.take_observed(found.observed)
         self.counts.take_enriched(found.enriched)
@@ -362,9 +395,11 @@ class EdgeDetection:
             return
         causes = await self._causes(positions_of(told if meeting is None else [*told, *known]))
         instances = self._instances()
+        failures: list[Failure] = []
         self._progress, published = messages_of(
-            told, self._detecting, former, self._progress, causes, instances, past, meeting, known
+            told, self._detecting, former, self._progress, causes, instances, past, meeting, known, failures
         )
+        self._mistakes.take(failures)
         self._note(published)
         self.counts.take_published(published)
         for each in published:

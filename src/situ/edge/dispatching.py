@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,11 +30,15 @@ from situ.edge.cursor import Cursor
 from situ.edge.epochs import learn_epochs
 from situ.edge.interpret import word
 from situ.edge.measure import Measuring
+from situ.edge.mistakes import Mistakes
 from situ.edge.recalling import recall
 from situ.edge.root_log import place, read_lines
 from situ.edge.route import route
 from situ.edge.shape import ShapingFile, shape, show_again
 from situ.errors import SituError
+from situ.event.isolation import failed, failure_of, is_of_event
+from situ.event.lines import encode_row
+from situ.event.message import Message
 from situ.event.row import Bad, Row
 from situ.quality.receipts import Events
 from situ.subscription.routing import Routed
@@ -65,6 +69,8 @@ class Counts:
     """Events put in the terms of a context, by context: each once, however many get it."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """What failed in a way that nobody foresaw and is no event of a client, by what it was."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,9 +90,16 @@ class Dispatcher:
     """Routes and delivers what is in the logs."""
 
     def __init__(
-        self, bus: Bus, cursor: Cursor, shaping: Path | None = None, measuring: Measuring | None = None
+        self,
+        bus: Bus,
+        cursor: Cursor,
+        shaping: Path | None = None,
+        measuring: Measuring | None = None,
+        mistakes: Mistakes | None = None,
     ) -> None:
         self.counts = Counts()
+        self._mistakes = mistakes or Mistakes(_log)
+        self.counts.failures = self._mistakes.counts
         self._measuring = measuring
         self.cursor = cursor
         self._bus = bus
@@ -107,7 +120,21 @@ class Dispatcher:
         if log == ROOT:
             await self.adopt(plan)
         self._begin(message)
-        if log != ROOT:
+        try:
+            await self._dispatch(message, rows, lines, plan, live=live)
+        except Exception as error:  # noqa: BLE001 - of this message: what comes behind it is delivered
+            await self._dispatch_each(message, rows, lines, plan, error, live=live)
+        finally:
+            message.waiting -= 1
+        if len(self._under_way) > _MOST_UNDER_WAY:
+            await self.settle(most=_MOST_UNDER_WAY)
+
+    async def _dispatch(
+        self, message: _UnderWay, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool
+    ) -> None:
+        assert message.seq is not None
+        seq = message.seq
+        if message.log != ROOT:
             await self._deliver_now(message, _unshaped(rows, lines, plan), plan, live=live)
         elif not self._may_wait(plan):
             shaped = _unshaped(rows, lines, plan)
@@ -120,9 +147,36 @@ class Dispatcher:
             assert self._holding is not None
             shaping = partial(self._shape, seq) if plan.shapes.by_id else None
             await self._deliver_said(self._holding.word(rows, lines, plan, message, shaping), plan, live=live)
-        message.waiting -= 1
-        if len(self._under_way) > _MOST_UNDER_WAY:
-            await self.settle(most=_MOST_UNDER_WAY)
+
+    async def _dispatch_each(
+        self,
+        message: _UnderWay,
+        rows: list[Row],
+        lines: list[bytes],
+        plan: Plan,
+        error: Exception,
+        *,
+        live: bool,
+    ) -> None:
+        """Deliver the events of a message that failed, each by itself; those that fail again are dead letters.
+
+        Where something is remembered from event to event, it would remember those twice that went well: all of them are
+        dead letters then.
+        """
+        failure_of(error, "deliver")  # raises it on if it says nothing of events
+        if message.log != ROOT:
+            self._mistakes.note(error, "deliver dead letter")
+            return
+        bad: list[Bad] = []
+        alone = len(rows) > 1 and not self._may_wait(plan) and not plan.shapes.by_id
+        for row, line in zip(rows, lines, strict=True):
+            try:
+                if not alone:
+                    raise error
+                await self._deliver_now(message, _unshaped([row], [line], plan), plan, live=live)
+            except Exception as raised:  # noqa: BLE001 - of this event, and of no other
+                bad.append(failed(row, "deliver", raised, encode_row(row)))
+        message.stores += await self._refuse(bad, plan, live=live)
 
     def _begin(self, message: _UnderWay) -> None:
         """Nobody takes it for delivered, as what it does to filters is remembered, before it is handed over."""
@@ -192,25 +246,54 @@ class Dispatcher:
         counts = self.counts
         counts.originals.update(worded.originals)
         counts.converted.update(worded.converted)
-        if worded.live and live:
-            for each in deliver.live(worded, plan):
+        bad = list(worded.bad)
+        try:
+            now = deliver.live(worded, plan)
+            queued = deliver.durable(rows, worded, plan) if worded.durable else []
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            worded = self._deliverable(rows, worded, plan, bad)
+            now, queued = deliver.live(worded, plan), deliver.durable(rows, worded, plan)
+        if now and live:
+            for each in now:
                 with suppress(SituError):  # nobody promised
                     await self._bus.send(each)
             for (client, names), number in Counter((client, names) for _, client, names, _ in worded.live).items():
                 for name in names.split(","):
                     counts.live[f"{client}/{name}"] += number
-        if worded.durable:
+        if queued:
             groups = Counter([group for _, group, _ in worded.durable])
             counts.groups.update(groups)
-            message.stores += await self._store(rows, worded, plan, groups)
-        if worded.bad:
-            message.stores += await self._refuse(worded.bad, plan, live=live)
+            message.stores += await self._store(rows, worded, queued, groups)
+        if bad and message.log == ROOT:
+            message.stores += await self._refuse(bad, plan, live=live)
+        elif bad:
+            self._untold(bad)
+
+    def _untold(self, bad: Sequence[Bad]) -> None:
+        """Dead letters that some do not get to know of: they are in the log of these all the same."""
+        self._mistakes.of_events(bad)
+        self._mistakes.counts["deliver dead letter"] += len(bad)
+
+    def _deliverable(self, rows: Sequence[Row], worded: Worded, plan: Plan, bad: list[Bad]) -> Worded:
+        """What can be put into messages; the rows of which that is not so are ``bad``."""
+        fine = set()
+        for index in sorted({each[0] for each in worded.durable} | {each[0] for each in worded.live}):
+            one = _only(worded, {index})
+            try:
+                deliver.live(one, plan)
+                deliver.durable(rows, one, plan)
+                fine.add(index)
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                bad.append(failed(rows[index], "deliver", error, encode_row(rows[index])))
+        return _only(worded, fine)
 
     async def _store(
-        self, rows: Sequence[Row], worded: Worded, plan: Plan, groups: Counter[str]
+        self, rows: Sequence[Row], worded: Worded, messages: Sequence[Message], groups: Counter[str]
     ) -> list[asyncio.Future[Ack]]:
         """Hand over what readers acknowledge; where that is counted, note what is stored of whom."""
-        stores = [await self._bus.store(each) for each in deliver.durable(rows, worded, plan)]
+        stores = [await self._bus.store(each) for each in messages]
         if self._measuring is not None and self._measuring.counts:
             for (group, events), store in zip(self._origins(rows, worded, groups).items(), stores, strict=True):
                 store.add_done_callback(partial(self._measuring.note, group, events))
@@ -234,17 +317,26 @@ class Dispatcher:
     async def _refuse(self, bad: Sequence[Bad], plan: Plan, *, live: bool) -> list[asyncio.Future[Ack]]:
         """What cannot be put in somebody's terms is a dead letter, and a dead letter is an event itself."""
         self.counts.dead.update(each.errors[0][0] for each in bad)
+        self._mistakes.of_events(bad)
         stores: list[asyncio.Future[Ack]] = []
         for each in bad:
             message = pack_dead(Names(plan.zone), each, letter(each, each.recv, plan))
             stores.append(await self._bus.store(message))
             rows, lines = read_lines(message)
             worded = word(rows, lines, route(rows, plan, queued=True), plan)
-            stores += await self._store(rows, worded, plan, Counter([group for _, group, _ in worded.durable]))
+            if worded.bad:
+                self._untold(worded.bad)
+            queued = deliver.durable(rows, worded, plan)
+            stores += await self._store(rows, worded, queued, Counter([group for _, group, _ in worded.durable]))
             for sent in deliver.live(worded, plan) if live else ():
                 with suppress(SituError):
                     await self._bus.send(sent)
         return stores
+
+    async def refuse(self, bad: Sequence[Bad], plan: Plan) -> None:
+        """Events that are in the log and go no further somewhere else; their letters are stored when this returns."""
+        for store in await self._refuse(bad, plan, live=True):
+            await store
 
     async def settle(self, *, most: int | None = None) -> None:
         """Move the cursor over what is delivered; wait until no more than ``most`` messages are under way.
@@ -315,6 +407,13 @@ class Dispatcher:
         if count:
             _log.info("routed %d events of %s that were stored and not routed before", count, stream)
         return state.last
+
+
+def _only(worded: Worded, places: Collection[int]) -> Worded:
+    """The deliveries of these rows."""
+    durable = [each for each in worded.durable if each[0] in places]
+    live = [each for each in worded.live if each[0] in places]
+    return replace(worded, durable=durable, live=live)
 
 
 def _unshaped(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Shaped:

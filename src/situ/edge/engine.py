@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from situ.bus.interface import Ack, Bus
 from situ.bus.measured import measured_publishers
@@ -29,11 +31,13 @@ from situ.edge.ending import end
 from situ.edge.interpret import interpret
 from situ.edge.looking_up import EdgeTables
 from situ.edge.measure import Measuring, OnMeasured
+from situ.edge.mistakes import Mistakes
 from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
-from situ.event.lines import encode_rows
-from situ.event.message import EventKey, Message, Stored, message_id
+from situ.event.intake import texts_of
+from situ.event.isolation import failed, failed_text, is_of_event, written
+from situ.event.message import EventKey, Message, Stored, join_lines, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead
@@ -44,6 +48,7 @@ from situ.registry.snapshots import fetch_deployment, watch_deployments
 _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
 _TRY_EVERY = 2.0
+_PAUSE = 0.2
 _REMEDY = "It goes on from its cursor when it is started again; nothing was lost."
 
 
@@ -61,6 +66,16 @@ class _Logged:
     letters: list[tuple[Message, asyncio.Future[Ack]]]
 
 
+@dataclass(slots=True)
+class _Taken:
+    """What became of the events of a message; ``last`` is the number of the last one, 0 if all were there before."""
+
+    good: list[Row]
+    lines: list[bytes]
+    bad: list[Bad]
+    last: int
+
+
 class EdgeEngine:
     """One zone's events in this process. The router of the zone hands it what clients send."""
 
@@ -72,12 +87,15 @@ class EdgeEngine:
         own = folder / ".situ" / "edge" if folder is not None else None
         self._cursor = Cursor(own / "cursor.json" if own is not None else None)
         self._measuring = Measuring(bus)
+        self.mistakes = Mistakes(_log)
         shaping = own / "shaping.json" if own is not None else None
-        self._dispatcher = Dispatcher(bus, self._cursor, shaping, self._measuring)
+        self._dispatcher = Dispatcher(bus, self._cursor, shaping, self._measuring, self.mistakes)
         self._tables = EdgeTables(bus, folder or Path())
         self.on_measured: OnMeasured | None = None
         """Who is told what publishers do, every second, if anybody is to be."""
-        self._detection = EdgeDetection(bus, folder, lambda: self._tables.snapshot)
+        self._detection = EdgeDetection(
+            bus, folder, lambda: self._tables.snapshot, self._dispatcher.refuse, self.mistakes
+        )
         self._plan: Plan | None = None
         self._routing: Plan | None = None
         """By which messages are routed that were not taken by a newer one."""
@@ -139,19 +157,34 @@ class EdgeEngine:
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
-        works = (
-            self._route_on(),
-            self._follow(),
-            self._save(),
-            self._measuring.look_on(),
-            self._tables.refresh_on(),
-            self._try_again(),
-            self._detection.run(self._publish),
-        )
-        for work in works:
-            task = loop.create_task(work)
+        for name, work in self.works.items():
+            task = loop.create_task(self._keep(name, work))
             task.add_done_callback(self._ended)
             self._tasks.append(task)
+
+    @property
+    def works(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """What goes on from its start to its end; the first comes to an end by itself when it is stopped, and the last
+        is detection."""
+        return {
+            "route": self._route_on,
+            "follow": self._follow,
+            "save": self._save,
+            "measure": self._measuring.look_on,
+            "tables": self._tables.refresh_on,
+            "adopt": self._try_again,
+            "detect": lambda: self._detection.run(self._publish),
+        }
+
+    async def _keep(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """For as long as there is work: what nobody foresaw ends nothing, what the bus or the disk lack does."""
+        while True:
+            try:
+                await work()
+                return
+            except Exception as error:  # noqa: BLE001 - it begins again where it was
+                self.mistakes.note(error, f"engine {name}")
+            await asyncio.sleep(_PAUSE)
 
     async def ended(self) -> None:
         """Wait until it ends; raises why, if it was not stopped."""
@@ -203,6 +236,37 @@ class EdgeEngine:
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
+        try:
+            taken = self._worked_in(body, key, received, plan, own=own)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            taken = self._each_worked_in(body, key, received, plan, own=own)
+        good, lines, bad = taken.good, taken.lines, taken.bad
+        if not plan.interpretation.incoming.is_empty:
+            plan.interpretation.incoming.note(good)
+        message = None
+        if good:
+            try:
+                message = root_message(good, lines, message_id(key, count), self._router, plan)
+            except Exception as error:  # noqa: BLE001 - of this message: nothing of it is in the log
+                bad += [failed(row, ROOT, error, row.data) for row in good]
+                good, lines = [], []
+        messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
+        self.mistakes.of_events(bad)
+        letters = [(letter, await self._bus.store(letter)) for letter in messages]
+        stored: asyncio.Future[Ack] | None = None
+        if message is not None:
+            stored = await self._bus.store(message, lane=key.client)
+        if taken.last:
+            self._logged.put_nowait(_Logged(key, taken.last, plan, good, lines, stored, letters))
+        told = tuple(_told(each) for each in bad)
+        self.counts.dead.update(each.code for each in told)
+        stores = [future for _, future in letters]
+        return _together(stores if stored is None else [*stores, stored], told)
+
+    def _worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
+        """The events of a message as they go into the log, and those that do not."""
         body, parts = without_parts(body) if own else (body, ())
         rows = decode(body, key, received, plan)
         put_parts(rows, parts, key.seq)
@@ -210,21 +274,26 @@ class EdgeEngine:
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         worded = interpret(rows, plan)
         good, bad = stamp(worded, plan, own=own)
-        if not plan.interpretation.incoming.is_empty:
-            plan.interpretation.incoming.note(good)
-        messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
-        letters = [(letter, await self._bus.store(letter)) for letter in messages]
-        lines = encode_rows(good) if good else []
-        stored: asyncio.Future[Ack] | None = None
+        lines: list[bytes] = []
         if good:
-            message = root_message(good, lines, message_id(key, count), self._router, plan)
-            stored = await self._bus.store(message, lane=key.client)
-        if rows:
-            self._logged.put_nowait(_Logged(key, rows[-1].seq, plan, good, lines, stored, letters))
-        told = tuple(_told(each) for each in bad)
-        self.counts.dead.update(each.code for each in told)
-        stores = [future for _, future in letters]
-        return _together(stores if stored is None else [*stores, stored], told)
+            good, lines, unwritten = written(good, ROOT)
+            bad += unwritten
+        return _Taken(good, lines, bad, rows[-1].seq if rows else 0)
+
+    def _each_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
+        """The same, each event by itself: the one that makes it fail is a dead letter."""
+        taken = _Taken([], [], [], 0)
+        for number, text in enumerate(texts_of(body)):
+            at = replace(key, seq=key.seq + number)
+            try:
+                one = self._worked_in(join_lines([text]), at, received, plan, own=own)
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                one = _Taken([], [], [failed_text(text, at, received, error)], at.seq)
+            taken.good.extend(one.good)
+            taken.lines.extend(one.lines)
+            taken.bad.extend(one.bad)
+            taken.last = one.last or taken.last
+        return taken
 
     # ── routing ──
 
@@ -238,13 +307,19 @@ class EdgeEngine:
                 self._reported = logged.version
                 await report_adopted(self._bus, self.name, logged.version)
                 continue
-            self._bring_up(logged)
-            stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
-            if logged.stored is not None:
-                stored.append(await self._route(logged, logged.stored))
-            self._reach(logged, whole=all(stored))
+            try:
+                await self._route_logged(logged)
+            except Exception as error:  # noqa: BLE001 - of this message: what comes behind it is routed
+                self.mistakes.note(error, "route")
             if self._logged.empty():
                 await self._dispatcher.settle()
+
+    async def _route_logged(self, logged: _Logged) -> None:
+        self._bring_up(logged)
+        stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
+        if logged.stored is not None:
+            stored.append(await self._route(logged, logged.stored))
+        self._reach(logged, whole=all(stored))
 
     def _bring_up(self, logged: _Logged) -> None:
         """A message that had to wait for the bus on its way here may have been taken by an older plan than the one it
@@ -300,6 +375,9 @@ class EdgeEngine:
             except SituError as error:
                 _log.warning("situations of %s cannot be stored: %s", message.policy, error)
                 await asyncio.sleep(_TRY_EVERY)
+            except Exception as error:  # noqa: BLE001 - of this message: what is told behind it is published
+                self.mistakes.note(error, "publish situations")
+                return
 
     async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> bool:
         """Dead letters are events themselves."""

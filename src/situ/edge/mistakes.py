@@ -1,18 +1,65 @@
-"""What must not happen and does: it is logged with all there is to know, and told by an id under which it is found."""
+"""What must not happen and does: it is counted, logged with all there is to know, and told by the id it has there.
+
+Whoever takes messages one after the other goes on with the next. What is raised because memory, disk, bus or registry
+fail is no mistake, and raised on.
+"""
 
 from __future__ import annotations
 
 import logging
-import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from situ.catalogue import INTERNAL
 from situ.errors import Problem
+from situ.event.isolation import Failure, FailureLog, failure_of
+from situ.event.row import Bad
 
-_log = logging.getLogger("situ.quality")
 
+class Mistakes:
+    """Those of one part of a run; ``counts`` says how often something failed in a way that nobody foresaw, by what it
+    was. Events that fail are dead letters, and counted as such."""
 
-def mistake(error: Exception, what: str) -> Problem:
-    """Log a mistake of ours that was made while doing something; what is told of it says nothing about others."""
-    id = uuid.uuid4().hex[:8]
-    _log.error("mistake %s: %s could not be negotiated", id, what, exc_info=error)
-    return INTERNAL(id=id, what=type(error).__name__)
+    def __init__(self, log: logging.Logger) -> None:
+        self.counts: Counter[str] = Counter()
+        self._log = log
+        self._seen = FailureLog()
+
+    def note(self, error: BaseException, what: str) -> Failure:
+        """Log and count what was raised while doing something."""
+        failure = failure_of(error, what)
+        self.counts[what] += 1
+        for text in self._seen.texts([failure.trace]):
+            self._log.error("%s", text)
+        return failure
+
+    @contextmanager
+    def noted(self, what: str) -> Iterator[None]:
+        """Within, what nobody foresaw is logged and counted, and ends nothing but this."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - see the module
+            self.note(error, what)
+
+    def told(self, error: BaseException, what: str) -> Problem:
+        """The same; what whoever asked is told of it says nothing about others."""
+        failure = self.note(error, what)
+        return INTERNAL(id=failure.id, what=failure.what)
+
+    def take(self, failures: Iterable[Failure]) -> None:
+        """Log and count what was found to have failed."""
+        for failure in failures:
+            self.counts[failure.stage] += 1
+            for text in self._seen.texts([failure.trace]):
+                self._log.error("%s", text)
+
+    def begun_anew(self, policy: str, failure: Failure) -> None:
+        """A policy has forgotten what it remembered, because it failed on that."""
+        self.counts["policy that began anew"] += 1
+        self._log.error("policy %s cannot go on from what it remembers and begins anew:\n%s", policy, failure.trace)
+
+    def of_events(self, bad: Iterable[Bad]) -> None:
+        """Log those of the dead letters that are mistakes."""
+        for text in self._seen.of(bad):
+            self._log.error("%s", text)

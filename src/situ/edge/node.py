@@ -78,6 +78,7 @@ class Node:
         session.on_events = self._subscriptions.came
         sender.on_lost = session.lost
         sender.on_stored = self._publications.stored
+        sender.on_mistake = lambda error: session.mistakes.note(error, "client publish")
 
     # ── beginning and end ──
 
@@ -301,7 +302,9 @@ class Node:
                     except Exception as error:  # noqa: BLE001 - the application's own: the next event is another matter
                         listener.note(error)
             self._subscriptions.raise_if_over(listener.registration)
-        except SituError as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for events must be told that there are none
+            if not isinstance(error, SituError | OSError):
+                self._session.mistakes.note(error, "client listen")
             _log.error("the listener of %s ends: %s", ", ".join(listener.registration.types), error)
             listener.error = str(error)
 
@@ -327,6 +330,7 @@ class Node:
             advertisements=tuple(sorted(self._publications.ads)),
             subscriptions={name: _subscribed(each) for name, each in self._subscriptions.registrations.items()},
             suspended=tuple(sorted({*self._publications.suspended, *self._subscriptions.suspended})),
+            failures=dict(session.mistakes.counts),
         )
 
     async def describe(self, *types: str) -> Mapping[str, Description]:

@@ -21,7 +21,7 @@ from situ.deployment import Deployment
 from situ.deployment.relevance import Pools
 from situ.edge import early_calls
 from situ.edge.early_calls import EarlyCalls
-from situ.edge.mistakes import mistake
+from situ.edge.mistakes import Mistakes
 from situ.edge.quality_answers import Answers
 from situ.edge.quality_calls import Calls
 from situ.edge.reshaping import Reshaping
@@ -128,6 +128,7 @@ class QualityHost:
         self._awaited: set[str] = set()
         """Who was here when the router ended, by what was kept, and has not come back yet."""
         self._serving: Serving | None = None
+        self.mistakes = Mistakes(_log)
 
     # ── beginning and end ──
 
@@ -172,7 +173,7 @@ class QualityHost:
             except SituError as error:
                 _log.warning("%s: %s", type(given).__name__, error)
             except Exception as error:  # noqa: BLE001 - one thing that goes wrong is not the end of negotiation
-                mistake(error, type(given).__name__)
+                self.mistakes.note(error, f"quality {type(given).__name__}")
 
     async def _take(self, given: _Given) -> None:
         match given:
@@ -294,7 +295,7 @@ class QualityHost:
             raise
         except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
             self._of.pop(call.ticket, None)
-            await self._refuse(call, (mistake(error, f"{type(call.message).__name__} of {call.client}"),))
+            await self._refuse(call, (self.mistakes.told(error, f"quality {type(call.message).__name__}"),))
 
     async def _try_early(self) -> None:
         """Make the calls whose time has come."""
@@ -320,7 +321,9 @@ class QualityHost:
             body, text = Answers(self._state, self.dropped()).to_operator(asked)
             said: dict[str, Any] = {"body": body, "text": text}
         except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
-            problem = error.problems[0] if isinstance(error, SituError) else mistake(error, "a question")
+            problem = (
+                error.problems[0] if isinstance(error, SituError) else self.mistakes.told(error, "quality question")
+            )
             said = {"code": problem.code.code, "message": problem.message, "hint": problem.hint}
         return Message(subject=message.subject, body=json.dumps(said).encode())
 

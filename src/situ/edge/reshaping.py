@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from situ.edge.mistakes import mistake
+from situ.edge.mistakes import Mistakes
 from situ.errors import SituError
 from situ.quality.shape import Shape
 
@@ -22,6 +22,7 @@ class Reshaping:
         self.shape = shape
         self._shapes: dict[str, Shape | None] = {}
         self._reshaped = asyncio.Event()
+        self.mistakes = Mistakes(_log)
 
     def put(self, shapes: Mapping[str, Shape | None]) -> None:
         if shapes:
@@ -52,7 +53,7 @@ class Reshaping:
             raise
         except Exception as error:  # noqa: BLE001 - see above
             if len(shapes) == 1:
-                mistake(error, f"the shape of {next(iter(shapes))}")
+                self.mistakes.note(error, "quality shape")
                 return
             for id, shape in shapes.items():
                 await self._put_in_force({id: shape})

@@ -11,8 +11,9 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,21 @@ from situ.bus.measured import tell_measured
 from situ.bus.names import Names
 from situ.bus.permissions import may_be_answered
 from situ.bus.taking import TAKE, Desk
-from situ.catalogue import NAME_OF_POLICY, NO_RIGHT
+from situ.catalogue import ENGINE_FAILED, NAME_OF_POLICY, NO_RIGHT, STORE_UNAVAILABLE, TOO_MUCH_AT_ONCE
 from situ.deployment import Deployment
+from situ.edge.client_queues import ClientQueues, QueueLimits
 from situ.edge.consumers import DurableConsumers
 from situ.edge.declarations import Declarations
 from situ.edge.describing import terms_of
 from situ.edge.ending import end
 from situ.edge.engine import EdgeEngine
 from situ.edge.handing_over import HandingOver
+from situ.edge.mistakes import Mistakes
 from situ.edge.quality_host import QualityHost
 from situ.edge.questions import Questions
 from situ.edge.storing import Storing
 from situ.edge.suspending import suspended_in
-from situ.errors import SituError
+from situ.errors import Problem, SituError
 from situ.event.message import (
     MESSAGE,
     REPLY,
@@ -45,7 +48,9 @@ from situ.overlay.effects import (
     Answer,
     Declaration,
     Declare,
+    Declared,
     Define,
+    Defined,
     Deployed,
     Effect,
     Garbled,
@@ -55,23 +60,33 @@ from situ.overlay.effects import (
     Presence,
     Received,
     Record,
+    Refused,
     Report,
     Rescope,
+    Rescoped,
     Send,
     SetTimer,
     Start,
     Store,
+    Stored,
+    StoreFailed,
     Suspended,
     Timer,
     Withdraw,
 )
 from situ.overlay.messages import (
+    Connect,
+    Disconnect,
+    FromClient,
     FromRouter,
+    FullList,
+    Loss,
     Nack,
+    Publish,
 )
-from situ.overlay.router import step
+from situ.overlay.router import leave, step
 from situ.overlay.state import State
-from situ.overlay.wire import Malformed, decode_from_client, encode, session_of
+from situ.overlay.wire import CLIENT_KINDS, Malformed, decode_from_client, encode, session_of
 from situ.quality.shape import Shape
 from situ.quality.whom import Whom
 from situ.registry import Registry
@@ -82,6 +97,11 @@ from situ.subscription.model import ROOT
 _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
 _PAUSE = 1.0
+_MOMENT = 0.005
+_DONE = (Stored, StoreFailed, Declared, Defined, Rescoped, Refused)
+"""What the machine is told of something that was done for a client."""
+_NUMBERED = (Connect, FullList, Disconnect, Publish, Loss)
+"""Messages by which a client is known, or its events are numbered."""
 
 
 class Router:
@@ -98,6 +118,7 @@ class Router:
         folder: Path = Path(),
         engine: EdgeEngine | None = None,
         router: str = "r1",
+        limits: QueueLimits | None = None,
     ) -> None:
         self.router = router
         self.received = 0
@@ -111,16 +132,23 @@ class Router:
         self._state = State(zone=bus.zone, router=router, incarnation=time.time_ns() // 1_000_000)
         self._deployment = Deployment()
         self._fresh: Deployment | None = None
-        self._inputs: asyncio.Queue[Input] = asyncio.Queue()
+        self._inputs: deque[Input] = deque()
+        """What happened here; before anything else of what clients said."""
+        self._queues: ClientQueues[Message] = ClientQueues(limits)
+        self._open: dict[int, str] = {}
+        """Ticket of what is done for a client → the client."""
+        self._some = asyncio.Event()
+        self._ended_by: asyncio.Future[None] | None = None
+        self.mistakes = Mistakes(_log)
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
         self._handing = HandingOver(bus)
         self._desk = Desk(bus, self._handing)
-        self._storing = Storing(bus, router, engine, self._inputs.put_nowait)
+        self._storing = Storing(bus, router, engine, self._put)
         self._questions = Questions(bus, folder)
         self._declarations = Declarations(
-            bus, registry, self._inputs.put_nowait, self._declared, self._questions.describing, drains=engine is None
+            bus, registry, self._put, self._declared, self._questions.describing, drains=engine is None
         )
         self.quality = QualityHost(bus, registry, self._answer, self._shape, self._measure)
         """Negotiation: told what engines measure, too."""
@@ -141,10 +169,27 @@ class Router:
     def name(self) -> str:
         return f"router-{self.router}"
 
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """What failed in a way that nobody foresaw, by what it was."""
+        parts = (self.mistakes, self.quality.mistakes, self.quality.reshaping.mistakes)
+        return dict(sum((each.counts for each in parts), Counter[str]()))
+
+    @property
+    def waiting(self) -> int:
+        """Messages of clients that were not looked at yet."""
+        return len(self._queues)
+
+    async def ended(self) -> None:
+        """Wait until it cannot go on; raises why."""
+        assert self._ended_by is not None, "only what was started can end"
+        await asyncio.shield(self._ended_by)
+
     # ── beginning and end ──
 
     async def start(self) -> None:
         """Serve. An engine of the same process is started before."""
+        self._ended_by = asyncio.get_running_loop().create_future()
         await self._consumers.load()
         self._bus.guard(self._handing)
         if self._engine is not None:
@@ -154,7 +199,7 @@ class Router:
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, self._deployment.version)
         self._made(self._deployment.version)
-        self._inputs.put_nowait(Start(sessions=await self._sessions(), owned=await self._owned()))
+        self._put(Start(sessions=await self._sessions(), owned=await self._owned()))
         self._begin(self._run())
         works = (
             self._follow,
@@ -183,11 +228,13 @@ class Router:
         await self._desk.close()
         await self._questions.close()
         await self._stack.aclose()
+        if self._ended_by is not None and not self._ended_by.done():
+            self._ended_by.set_result(None)
 
     async def _drain(self) -> None:
         state = self._state
         deadline = time.monotonic() + 5
-        while (state.storing or state.unkeyed or not self._inputs.empty()) and time.monotonic() < deadline:
+        while (state.storing or state.unkeyed or self._inputs or len(self._queues)) and time.monotonic() < deadline:
             await asyncio.sleep(0.005)
 
     async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -195,8 +242,10 @@ class Router:
         while True:
             try:
                 await work()
-            except SituError as error:
+            except (SituError, OSError) as error:
                 _log.warning("%s", error)
+            except Exception as error:  # noqa: BLE001 - what it did not do it does when it begins again
+                self.mistakes.note(error, f"router {getattr(work, '__name__', 'work').strip('_')}")
             await asyncio.sleep(_PAUSE)
 
     def _begin(self, work: Any) -> None:
@@ -206,8 +255,14 @@ class Router:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a part of the router failed", exc_info=error)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        # What is done for one client notes what it raises itself: what comes here keeps the router from going on.
+        _log.error("a part of the router failed", exc_info=error)
+        if self._ended_by is not None and not self._ended_by.done():
+            reason = f"{type(error).__name__}: {error}"
+            problem = ENGINE_FAILED(engine="router", reason=reason, remedy="Start it again: nothing was lost.")
+            self._ended_by.set_exception(SituError(problem))
 
     async def _sessions(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -236,33 +291,54 @@ class Router:
     # ── messages in ──
 
     async def _handle(self, message: Message) -> None:
+        """Nothing is done here but to put it where it is looked at in its turn."""
         self.received += 1
         client = message.subject.rpartition(".")[2]
-        if message.headers.get(MESSAGE) == TAKE:
-            await self._desk.serve(client, message)
-            return
+        if not self._queues.put(client, message, len(message.body)):
+            await self._refuse(client, message)
+        self._some.set()
+
+    async def _refuse(self, client: str, message: Message) -> None:
+        problem = TOO_MUCH_AT_ONCE(client=client, waiting="as much as is held for one client waits already")
+        count = self.reports[problem.code.code] = self.reports.get(problem.code.code, 0) + 1
+        if count == 1 or str(count).strip("0") == "1":
+            _log.warning("%s (%d times so far)", problem.message, count)
+        reply = message.headers.get(REPLY, "")
+        if reply and may_be_answered(client, reply):
+            kind = message.headers.get(MESSAGE, "Publish")[:64]
+            nack = Nack(of=kind, code=problem.code.code, message=problem.message, hint=problem.hint, retry=True)
+            with suppress(SituError):  # who does not hear it hears nothing, and sends it again
+                await self._send(reply, nack)
+
+    def _read(self, client: str, message: Message) -> Input | None:
+        """A message of a client as the machine takes it; None if there is nothing to be taken."""
         self._tickets += 1
         ticket = self._tickets
-        if reply := message.headers.get(REPLY):
+        reply = message.headers.get(REPLY)
+        if message.headers.get(MESSAGE) == TAKE:
+            self._begin_for(client, ticket, "Take", 0, self._desk.serve(client, message), alone=True)
+            return None
+        if reply:
             if not may_be_answered(client, reply):
                 self._note_forged(client, reply)
-                return
+                return None
             self._replies[ticket] = reply
+        kind = message.headers.get(MESSAGE, "Publish")[:64]
         if client in self._deployment.policies or client in self._deployment.stopped:
             # What policies publish comes from engines: a run does what their events ask for.
             refused = NAME_OF_POLICY(client=client)
-            kind = message.headers.get(MESSAGE, "Publish")[:64]
             answer = Nack(of=kind, code=refused.code.code, message=refused.message, hint=refused.hint)
-            await self._answer(ticket, answer)
-            return
+            self._begin_for(client, ticket, kind, 0, self._answer(ticket, answer))
+            return None
         try:
             session = session_of(message.headers)
             said = decode_from_client(message.headers, message.body)
         except Malformed as error:
-            kind = message.headers.get(MESSAGE, "Publish")[:64]
-            self._inputs.put_nowait(Garbled(client=client, kind=kind, reason=str(error), ticket=ticket))
-            return
-        self._inputs.put_nowait(Received(client=client, session=session, message=said, ticket=ticket))
+            return Garbled(client=client, kind=kind, reason=str(error), ticket=ticket)
+        except Exception as error:  # noqa: BLE001 - of this message, and of no other
+            problem = self.mistakes.told(error, f"message {_known_kind(kind)}")
+            return Garbled(client=client, kind=kind, reason=problem.message, ticket=ticket)
+        return Received(client=client, session=session, message=said, ticket=ticket)
 
     def _note_forged(self, client: str, reply: str) -> None:
         """It would have this router write where it may not write itself."""
@@ -270,18 +346,75 @@ class Router:
         self.reports[problem.code.code] = self.reports.get(problem.code.code, 0) + 1
         _log.warning("%s", problem.message)
 
+    def _put(self, given: Input) -> None:
+        """Something happened: what was waited for is done."""
+        if isinstance(given, _DONE) and (client := self._open.pop(given.ticket, None)) is not None:
+            self._queues.done(client, given.ticket)
+        self._inputs.append(given)
+        self._some.set()
+
     async def _run(self) -> None:
-        """The machine: one input at a time."""
+        """The machine: one input at a time. Others get their turn as soon as it has worked for a moment."""
         clock = asyncio.get_running_loop().time
+        until = clock() + _MOMENT
         while True:
-            given = await self._inputs.get()
-            for effect in step(self._state, given, clock()):
-                try:
-                    await self._do(effect)
-                except SituError as error:
-                    _log.warning("%s: %s", type(effect).__name__, error)
-            if isinstance(given, Received | Garbled):
+            given = self._inputs.popleft() if self._inputs else self._next()
+            if given is None:
+                self._some.clear()
+                await self._some.wait()
+                until = clock() + _MOMENT
+                continue
+            await self._take(given, clock())
+            if clock() > until:
                 await asyncio.sleep(0)
+                until = clock() + _MOMENT
+
+    def _next(self) -> Input | None:
+        """What a client said that is to be looked at next."""
+        while (found := self._queues.next()) is not None:
+            given = self._read(*found)
+            if given is not None:
+                return given
+        return None
+
+    async def _take(self, given: Input, now: float) -> None:
+        try:
+            effects = step(self._state, given, now)
+        except Exception as error:  # noqa: BLE001 - of this input: the next is another matter
+            effects = self._not_taken(given, self.mistakes.told(error, f"message {_name_of(given)}"))
+        for effect in effects:
+            try:
+                await self._do(effect)
+            except (SituError, OSError) as error:
+                _log.warning("%s: %s", type(effect).__name__, error)
+                self._not_done(effect, _problem(error))
+            except Exception as error:  # noqa: BLE001 - of this effect: the next is another matter
+                self._not_done(effect, self.mistakes.told(error, f"effect {type(effect).__name__}"))
+
+    def _not_taken(self, given: Input, problem: Problem) -> tuple[Effect, ...]:
+        """The machine may have done half of it. Who waits is told; a client whose numbers may be wrong connects anew,
+        and tells again what it has."""
+        if not isinstance(given, Received | Garbled):
+            return ()
+        kind = _name_of(given)
+        retry = isinstance(given, Received) and isinstance(given.message, _NUMBERED)
+        nack = Nack(of=kind, code=problem.code.code, message=problem.message, hint=problem.hint, retry=retry)
+        answer = Answer(ticket=given.ticket, message=replace(nack, req=getattr(_said(given), "req", 0)))
+        if not retry:
+            return (answer,)
+        return (*leave(self._state, given.client), answer)
+
+    def _not_done(self, effect: Effect, problem: Problem) -> None:
+        """What waits for this effect is told that it failed."""
+        ticket, code, text, hint = getattr(effect, "ticket", None), problem.code.code, problem.message, problem.hint
+        if ticket is None:
+            return
+        if isinstance(effect, Store):
+            self._put(StoreFailed(ticket=ticket, reason=text.rstrip(".")))
+        elif isinstance(effect, Declare | Withdraw | Define | Rescope):
+            self._put(Refused(ticket=ticket, code=code, message=text, hint=hint))
+        elif isinstance(effect, Look | Negotiate):
+            self._begin(self._say_no(ticket, type(effect.message).__name__, effect.message.req, problem))
 
     # ── effects ──
 
@@ -292,28 +425,82 @@ class Router:
             case Send():
                 await self._send(self._names.live(effect.client), effect.message)
             case Store():
+                self._opened(effect.ticket, effect.key.client, len(effect.body))
                 await self._storing.store(effect)
             case Declare():
+                self._opened(effect.ticket, effect.what.client)
                 self._declarations.declare(effect)
             case Withdraw():
                 self._declarations.withdraw(effect)
             case Define():
-                self._begin(self._declarations.define(effect))
+                self._opened(effect.ticket, effect.client, len(effect.text))
+                self._begin(self._done_or_refused(effect, self._declarations.define(effect)))
             case Rescope():
-                self._begin(self._declarations.rescope(effect))
+                self._opened(effect.ticket, effect.client)
+                self._begin(self._done_or_refused(effect, self._declarations.rescope(effect)))
             case Record():
                 await self._record(effect)
             case Look():
-                self._begin(self._look(effect))
+                client = effect.client if effect.wanted is None else effect.wanted.client
+                kind = type(effect.message).__name__
+                self._begin_for(client, effect.ticket, kind, effect.message.req, self._look(effect))
             case Negotiate():
                 self.quality.take(effect)
             case Presence():
+                if not effect.here:
+                    self._queues.forget(effect.client)
                 self.quality.presence(effect)
             case SetTimer():
                 self._set_timer(effect)
             case Report():
                 self.reports[effect.code] = self.reports.get(effect.code, 0) + 1
                 _log.warning("%s: %s %s", effect.client, effect.code, effect.text)
+
+    def _opened(self, ticket: int, client: str, size: int = 0) -> None:
+        """Something is done for a client until the machine is told of it."""
+        self._open[ticket] = client
+        self._queues.begin(client, ticket, size)
+
+    async def _done_or_refused(self, effect: Define | Rescope, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except (SituError, OSError) as error:
+            self._not_done(effect, _problem(error))
+        except Exception as error:  # noqa: BLE001 - of this effect: the next is another matter
+            self._not_done(effect, self.mistakes.told(error, f"effect {type(effect).__name__}"))
+
+    def _begin_for(
+        self,
+        client: str,
+        ticket: int,
+        kind: str,
+        req: int,
+        work: Coroutine[Any, Any, None],
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Work for a client; whatever becomes of it, whoever asked is answered."""
+        what = ("work", ticket)
+        self._queues.begin(client, what, alone=alone)
+
+        async def done() -> None:
+            try:
+                await work
+            except (SituError, OSError) as error:
+                _log.warning("%s of %s: %s", kind, client, error)
+                await self._say_no(ticket, kind, req, _problem(error))
+            except Exception as error:  # noqa: BLE001 - of this message: the next is another matter
+                await self._say_no(ticket, kind, req, self.mistakes.told(error, f"message {_known_kind(kind)}"))
+            finally:
+                self._queues.done(client, what)
+                self._some.set()
+
+        self._begin(done())
+
+    async def _say_no(self, ticket: int, kind: str, req: int, problem: Problem) -> None:
+        nack = Nack(of=kind, req=req, code=problem.code.code, message=problem.message, hint=problem.hint)
+        with suppress(SituError):
+            await self._answer(ticket, nack)
 
     async def _answer(self, ticket: int, message: FromRouter) -> None:
         if reply := self._replies.pop(ticket, ""):
@@ -337,7 +524,7 @@ class Router:
         loop = asyncio.get_running_loop()
         if effect.name in self._timers:
             self._timers[effect.name].cancel()
-        self._timers[effect.name] = loop.call_later(effect.after, self._inputs.put_nowait, Timer(name=effect.name))
+        self._timers[effect.name] = loop.call_later(effect.after, self._put, Timer(name=effect.name))
 
     async def _shape(self, shapes: Mapping[str, Shape | None]) -> None:
         """Durable subscriptions read where their events will go before anything can go there: what nobody reads is not
@@ -364,7 +551,7 @@ class Router:
         self._handing.adopt(deployment)
         self.quality.adopt(deployment)
         self._newest = max(self._newest, deployment.version)
-        self._inputs.put_nowait(
+        self._put(
             Deployed(
                 version=deployment.version,
                 advertisements=deployment.advertisements,
@@ -420,10 +607,31 @@ class Router:
             version = self._newest
             while True:
                 missing = await wait_adopted(self._bus, version, _ADOPT_WITHIN)
-                self._inputs.put_nowait(Adopted(version=version, missing=missing))
+                self._put(Adopted(version=version, missing=missing))
                 if not missing:
                     break
             if self._newest == version:
                 self._news.clear()
             if self._deployment.version >= version:
                 await self._consumers.tidy(self._deployment)
+
+
+def _problem(error: SituError | OSError) -> Problem:
+    if isinstance(error, SituError):
+        return error.problems[0]
+    return STORE_UNAVAILABLE(reason=error.strerror or type(error).__name__)
+
+
+def _said(given: Received | Garbled) -> FromClient | None:
+    return given.message if isinstance(given, Received) else None
+
+
+def _name_of(given: Input) -> str:
+    if isinstance(given, Received):
+        return type(given.message).__name__
+    return _known_kind(given.kind) if isinstance(given, Garbled) else type(given).__name__
+
+
+def _known_kind(kind: str) -> str:
+    """The kind of a message, if it is one: whoever makes up names must not fill the counts."""
+    return kind if kind in CLIENT_KINDS or kind == TAKE else "unknown"

@@ -126,6 +126,8 @@ class Sender:
         self.on_lost: Callable[[], None] = lambda: None
         """Called when the router does not know this client any more."""
         self.on_stored: Callable[[list[str]], None] = lambda ids: None
+        self.on_mistake: Callable[[Exception], object] = lambda error: None
+        """Called with what nobody foresaw; what was sent is sent again."""
         self._transmit = transmit
         self._most, self._size, self._patience = events, size, patience
         self._open: Packet | None = None
@@ -287,14 +289,15 @@ class Sender:
         count = packet.last - packet.first + 1
         try:
             answer = await self._transmit(Publish(key=key, count=count, body=packet.body))
-        except SituError:
+            if isinstance(answer, PublishAck):
+                self._acknowledged(packet, answer)
+            elif turn == self._round and isinstance(answer, Nack):
+                self._refused(answer)
+        except Exception as error:  # noqa: BLE001 - whatever it is: what is not known to be stored is sent again
+            if not isinstance(error, SituError):
+                self.on_mistake(error)
             if turn == self._round:
                 self._again(self._next_pause())
-            return
-        if isinstance(answer, PublishAck):
-            self._acknowledged(packet, answer)
-        elif turn == self._round and isinstance(answer, Nack):
-            self._refused(answer)
 
     def _acknowledged(self, packet: Packet, answer: PublishAck) -> None:
         for each in answer.dead:

@@ -15,8 +15,9 @@ from contextlib import suppress
 
 from situ.bus.interface import Bus, Serving
 from situ.bus.names import Names
-from situ.catalogue import BUS_FORBIDS, BUS_REFUSES, OLD_SESSION, ZONE_UNREACHABLE
+from situ.catalogue import BUS_FORBIDS, BUS_REFUSES, OLD_SESSION, TOO_MUCH_AT_ONCE, ZONE_UNREACHABLE
 from situ.edge.ending import end
+from situ.edge.mistakes import Mistakes
 from situ.edge.sending import pause
 from situ.edge.told import error_told
 from situ.errors import SituError
@@ -35,13 +36,14 @@ from situ.overlay.messages import (
     Nack,
     Terms,
 )
-from situ.overlay.wire import Malformed, decode_from_router, encode
+from situ.overlay.wire import ROUTER_KINDS, Malformed, decode_from_router, encode
 
 _log = logging.getLogger("situ.client")
 _CHANCE = random.SystemRandom()  # not the one that programs seed
 _ANSWER_WITHIN = 2.0
 _LOOK_EVERY = 0.2
 _NEVER = (BUS_REFUSES.code, BUS_FORBIDS.code)
+_LATER = ("R001", TOO_MUCH_AT_ONCE.code)
 
 
 class Session:
@@ -78,6 +80,7 @@ class Session:
         self._watching: asyncio.Task[None] | None = None
         self._closing = False
         self._requests = 0
+        self.mistakes = Mistakes(_log)
 
     def request(self) -> int:
         """The number of the next request."""
@@ -101,7 +104,7 @@ class Session:
                 await self._connect(first=True)
                 break
             except SituError as error:
-                if error.code in _NEVER or (error.code.startswith("R") and error.code != "R001"):
+                if error.code in _NEVER or (error.code.startswith("R") and error.code not in _LATER):
                     raise
                 wait = min(pause(attempt, _CHANCE.random()), 1.0)
                 if loop.time() + wait > deadline:
@@ -154,7 +157,11 @@ class Session:
             if answer.code in ("R001", "R005"):
                 self.lost()
                 continue
-            raise error_told(answer)
+            wait = pause(attempt, _CHANCE.random())
+            if answer.code != TOO_MUCH_AT_ONCE.code or loop.time() + wait > deadline:
+                raise error_told(answer)
+            attempt += 1
+            await asyncio.sleep(wait)
 
     @property
     def _is_over(self) -> bool:
@@ -219,8 +226,10 @@ class Session:
             self._hurry.clear()
             try:
                 await self._connect(first=False)
-            except SituError as error:
-                if error.code == "R005":
+            except Exception as error:  # noqa: BLE001 - whatever it is: without a router a client is nothing
+                if not isinstance(error, SituError | OSError):
+                    self.mistakes.note(error, "client connect")
+                elif isinstance(error, SituError) and error.code == "R005":
                     self._over(error)
                     return
                 _log.info("%s: the router does not answer: %s", self.client, error)
@@ -249,19 +258,28 @@ class Session:
             connected = self._bus.connected
             if connected and away:
                 self._hurry.set()
-                self.on_up()
+                self._call("up", self.on_up)
                 beat = loop.time()
             away = not connected
             if connected and loop.time() >= beat and self.ready:
                 beat = loop.time() + self.terms.heartbeat
-                with suppress(SituError):
+                with suppress(SituError, OSError), self.mistakes.noted("client heartbeat"):
                     answer = await self._request(Heartbeat())
-                    if isinstance(answer, Nack):
+                    if isinstance(answer, Nack) and answer.code != TOO_MUCH_AT_ONCE.code:
                         self.lost()
 
     # ── hearing ──
 
+    def _call(self, what: str, told: Callable[[], None]) -> None:
+        with self.mistakes.noted(f"client {what}"):
+            told()
+
     async def _heard(self, message: Message) -> None:
+        kind = message.headers.get(MESSAGE, "events")
+        with self.mistakes.noted(f"client {kind if kind in ROUTER_KINDS else 'message'}"):
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
         if MESSAGE not in message.headers:
             self.on_events(message)
             return

@@ -14,8 +14,9 @@ from situ.event.row import Bad, Row
 def stamp(rows: Iterable[Row | Bad], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[Bad]]:
     """The rows that go on, and those that do not. Of ``own`` ones, which detection says, nobody asks if they may."""
     good, bad = _sort_out(rows if own else plan.stamped(rows))
-    if plan.seeing is not None:
-        plan.seeing.stamp(good)
+    if plan.seeing is not None and (failed := plan.seeing.stamp(good)):
+        gone = {each.seq for each in failed}
+        return [row for row in good if row.seq not in gone], [*bad, *failed]
     return good, bad
 
 

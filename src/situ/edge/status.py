@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +41,5 @@ class Status:
     subscriptions: Mapping[str, Subscribed]
     suspended: tuple[str, ...] = ()
     """Names of advertisements and registrations that this client has lost its right to."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What failed here in a way that nobody foresaw, by what it was; the log has how."""

@@ -8,6 +8,10 @@ the same rows.
 That keys stand once in their object is seen from the quotes: what was accepted has so many keys and texts, each with
 two quotes, and if there are no more in what was sent then nothing was left out and nothing stood there twice. An
 escaped quote would upset the count, so texts with one take the slow way.
+
+No text is deeper than a type when it is accepted the fast way: types have a known depth, and what they do not declare
+has quotes that are not accounted for. Readers in C give up where Python's own stack would; the slow way counts brackets
+before it reads anything.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from situ.event.decode import decode_batch, event_of
 from situ.event.envelope import Event, check_time
 from situ.event.ingress import accept, own_source
 from situ.event.instants import instant_at, microseconds, read_instant
+from situ.event.isolation import KEPT, failure_of, is_of_event
 from situ.event.plans import Plan, plan_of
 from situ.event.row import Bad, Origin, Row, errors_of
 from situ.event.strict_json import LIMITS, Limits, read_json, split_array, to_text
@@ -35,8 +40,6 @@ from situ.types.scalars import Unfit
 from situ.types.table import Types
 
 STAGE = "decode"
-KEPT_OF_TOO_LARGE = 64 * 1024
-"""Bytes that a dead letter holds of an event over the limit."""
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -63,6 +66,18 @@ Needless = Callable[[str], bool]
 _NOT_AN_EVENT = frozenset({"E701", "E702", "E704", "R007"})
 
 
+def texts_of(body: bytes) -> list[bytes]:
+    """The texts of the events of a message, uninterpreted; the whole if it does not come apart."""
+    lines = body[2:-2].split(b",\n") if body.startswith(b"[\n{") and body.endswith(b"}\n]") else []
+    if lines:
+        return lines[: LIMITS.events]
+    try:
+        parts = split_array(to_text(body, len(body)))
+    except SituError:
+        parts = None
+    return [body] if not parts else [part.encode() for part in parts[: LIMITS.events]]
+
+
 class Intake:
     """Decodes the messages of clients against one table of types. Each type's plan is made at its first event."""
 
@@ -76,6 +91,12 @@ class Intake:
 
     def decode(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | Bad]:
         """A row or what is wrong, for each event of a message; the text of ``needless`` types may be left out."""
+        try:
+            return self._decode(body, origin, needless)
+        except Exception as error:  # noqa: BLE001 - the message as a whole is what cannot be read
+            return [self._failed(body, origin, 0, error)]
+
+    def _decode(self, body: bytes, origin: Origin, needless: Needless | None) -> list[Row | Bad]:
         if len(body) <= self._limit:
             rows = self._fast(body, origin, needless)
             if rows is not None:
@@ -110,7 +131,11 @@ class Intake:
         try:
             envelopes = _decode_batch(body)
             return self._rows(envelopes, body, origin, 0, needless) if len(envelopes) <= LIMITS.events else None
-        except (msgspec.MsgspecError, UnicodeDecodeError, Unfit):
+        except (msgspec.MsgspecError, UnicodeDecodeError, Unfit, RecursionError):
+            return None
+        except Exception as error:
+            if not is_of_event(error):
+                raise
             return None
 
     def _events(self, lines: list[bytes], origin: Origin) -> list[Row | Bad]:
@@ -120,11 +145,18 @@ class Intake:
         if len(line) <= self._limit and _is_plain(line):
             try:
                 rows = self._rows([_decode_event(line)], line, origin, place)
-            except (msgspec.MsgspecError, UnicodeDecodeError, Unfit):
+            except (msgspec.MsgspecError, UnicodeDecodeError, Unfit, RecursionError):
+                rows = None
+            except Exception as error:
+                if not is_of_event(error):
+                    raise
                 rows = None
             if rows is not None:
                 return rows[0]
-        return self._judge(line, origin, place)
+        try:
+            return self._judge(line, origin, place)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            return self._failed(line, origin, place, error)
 
     def _rows(
         self, envelopes: list[_Envelope], text: bytes, origin: Origin, place: int, needless: Needless | None = None
@@ -222,7 +254,7 @@ class Intake:
     def _judge(self, line: bytes, origin: Origin, place: int) -> Row | Bad:
         if len(line) > self._limit:
             problem = EVENT_TOO_LARGE(size=len(line), most=self._limit)
-            return self._bad(line[:KEPT_OF_TOO_LARGE], origin, place, (problem,), size=len(line))
+            return self._bad(line[:KEPT], origin, place, (problem,), size=len(line))
         try:
             attributes = read_json(to_text(line, self._limit))
             _fill(attributes, origin, place)
@@ -252,6 +284,13 @@ class Intake:
             ext=_members(taken),
             data=_text(self._data.encode(taken.type, decoded.value)),
         )
+
+    def _failed(self, text: bytes, origin: Origin, place: int, error: Exception) -> Bad:
+        failure = failure_of(error, STAGE)
+        size = len(text) if len(text) > KEPT else None
+        bad = self._bad(text[:KEPT], origin, place, (), size=size)
+        bad.errors, bad.trace = failure.errors, failure.trace
+        return bad
 
     def _no_batch(self, body: bytes, origin: Origin) -> list[Row | Bad]:
         """The text as a whole is none; the reference says why."""

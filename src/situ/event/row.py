@@ -22,6 +22,8 @@ _ROOT = "root"
 
 OUTBOUND = "interpret-out"
 """The stage in which events fail that are in the log and cannot be put in the terms of somebody who wants them."""
+BEHIND_LOG = frozenset({"route", "shape", "deliver", "detect"})
+"""The other stages in which events fail that are in the log: what comes of that is for some only."""
 
 
 class Row(msgspec.Struct, gc=False, eq=False):
@@ -79,7 +81,7 @@ class Bad(msgspec.Struct, gc=False):
     """An event that cannot go on: where it came from, in which stage it failed, why, and what was sent.
 
     ``size`` is that of the whole original where only its beginning is kept; ``plan`` that of the transformation that
-    failed.
+    failed. ``trace`` is for the log, where the stage raised something that nobody foresaw.
     """
 
     pos: int
@@ -94,6 +96,7 @@ class Bad(msgspec.Struct, gc=False):
     original: bytes
     size: int | None = None
     plan: str = ""
+    trace: str = ""
 
     @property
     def key(self) -> str:

@@ -23,6 +23,7 @@ import msgspec
 from situ.bus.interface import Bus
 from situ.bus.names import MIXED, Names
 from situ.catalogue import ACTION_FAILED
+from situ.edge.mistakes import Mistakes
 from situ.errors import Problem, SituError
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import Stored, position
@@ -106,6 +107,7 @@ class Acting:
         self._turn = asyncio.Lock()
         """Of whoever writes the log, or changes policies."""
         self.counts = Counts()
+        self.mistakes = Mistakes(log)
 
     async def start(self) -> None:
         """Take up what a process before this one left. What is asked for from now on will be done."""
@@ -134,12 +136,11 @@ class Acting:
             while True:
                 try:
                     await self._take()
-                except (
-                    SituError,
-                    TimeoutError,
-                    OSError,
-                ) as error:  # a bus that is away comes back, a full disk is tidied
+                except (SituError, OSError) as error:  # a bus that is away comes back, a full disk is tidied
                     log.warning("Actions wait: %s", error)
+                    await asyncio.sleep(_TROUBLE)
+                except Exception as error:  # noqa: BLE001 - what was asked for since is taken at the next look
+                    self.mistakes.note(error, "actions take")
                     await asyncio.sleep(_TROUBLE)
                 await asyncio.sleep(self._manner.glance)
         finally:
@@ -165,12 +166,20 @@ class Acting:
         found: list[Request] = []
         async with aclosing(self._bus.read(self._stream, self._reached + 1, last, subjects=subjects)) as messages:
             async for stored in messages:
-                found += requests_in(stored)
+                found += self._requests_in(stored)
                 if len(found) >= room:
                     last = stored.seq
                     break
         await asyncio.to_thread(self._keep, found, last)
         self._put(found)
+
+    def _requests_in(self, stored: Stored) -> list[Request]:
+        """What a message asks for; one that cannot be read asks for nothing, and does not hold up the others."""
+        try:
+            return requests_in(stored)
+        except Exception as error:  # noqa: BLE001 - of this message, and of no other
+            self.mistakes.note(error, "actions read")
+            return []
 
     def _keep(self, found: Iterable[Request], reached: int) -> None:
         """Only what is kept here counts as read, and nothing is done before it is."""
@@ -198,9 +207,18 @@ class Acting:
                 log.warning("%s: what came of it cannot be kept: %s", request.key, error)
                 await asyncio.sleep(_TROUBLE)
                 continue
+            except Exception as error:  # noqa: BLE001 - of this request: the next is another matter
+                await self._give_up(request, self.mistakes.told(error, "actions settle"))
             line.requests.popleft()
             self._waiting -= 1
         del self._lines[situation]
+
+    async def _give_up(self, request: Request, problem: Problem) -> None:
+        """It is kept with those that failed, where it can be looked at and tried again."""
+        with suppress(SituError), self.mistakes.noted("actions settle"):
+            failed = request.tried(_failed(request, request.target, problem.message.rstrip(".")), request.target, 1)
+            await asyncio.to_thread(self._asked.fail, failed)
+            self.counts.failed += 1
 
     async def _settle(self, request: Request) -> None:
         """Try until it is done, given up, or dropped by somebody."""
@@ -234,6 +252,9 @@ class Acting:
         except (ValueError, TypeError, LookupError) as error:
             log.exception("%s cannot be understood", request.key)
             return _failed(request, "what was asked", f"makes no sense ({type(error).__name__})"), False, request.target
+        except Exception as error:  # noqa: BLE001 - of this request: the next is another matter
+            reason = self.mistakes.told(error, "actions do").message.rstrip(".")
+            return _failed(request, "what was asked", reason), False, request.target
         if not answer.reason:
             return None, False, resolved.shown
         return _failed(request, resolved.shown, answer.reason), answer.again, resolved.shown

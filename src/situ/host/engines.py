@@ -56,6 +56,10 @@ class Counts(Protocol):
     def dropped(self) -> Mapping[str, int]:
         """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
 
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """What failed in a way that nobody foresaw and is no event of a client, by what it was."""
+
 
 class Engine(Protocol):
     """An engine in the process of a run. It tells the bus that it is alive, and which deployment it works with."""

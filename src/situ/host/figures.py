@@ -60,6 +60,10 @@ class Figures:
     """Events put in the terms of a context, by context: each once, however many get it."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What failed in a way that nobody foresaw and is no event of a client, by what it was; the log has how."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Messages of clients that the router refused or reported, by code."""
     memory: Mapping[str, int] = field(default_factory=dict)
     situations: SituationFigures = field(default_factory=SituationFigures)
     """How policies are, if there are some."""

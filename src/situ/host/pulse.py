@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.deployment import Deployment
+from situ.edge.mistakes import Mistakes
 from situ.errors import SituError
 from situ.host.delivered import Delivered
 from situ.host.engines import Engine
@@ -18,6 +22,8 @@ from situ.host.figures import STARTING, Figures, Rates
 from situ.host.memory import memory
 from situ.host.situation_figures import situation_figures
 from situ.registry.snapshots import fetch_deployment
+
+log = logging.getLogger("situ.host")
 
 BEAT = 1.0
 FIGURES = "figures."
@@ -35,6 +41,10 @@ class Pulse:
         self._delivered = Delivered()
         self._rates = Rates()
         self._learnt = Deployment()
+        self.mistakes = Mistakes(log)
+        self.failures: list[Callable[[], Mapping[str, int]]] = [lambda: self.mistakes.counts]
+        """What parts of the run beside the engine count of these."""
+        self.refused: Callable[[], Mapping[str, int]] = dict
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
@@ -45,7 +55,8 @@ class Pulse:
         key = f"{FIGURES}{engine.name}"
         try:
             while True:
-                with suppress(SituError, TimeoutError):  # a bus that is away comes back, and others see the silence
+                # A bus that is away comes back, and others see the silence.
+                with suppress(SituError, OSError), self.mistakes.noted("pulse"):
                     async with asyncio.timeout(_PATIENCE):
                         found = await self.look(bus, engine)
                         await bus.put(Names(bus.zone).metrics, key, found.encode())
@@ -86,6 +97,8 @@ class Pulse:
             originals=dict(counts.originals),
             converted=dict(counts.converted),
             dropped=dict(counts.dropped),
+            failures=dict(sum((Counter(each()) for each in self.failures), Counter(counts.failures))),
+            refused={code: number for code, number in self.refused().items() if code},
             memory=used,
             situations=situation_figures(self._learnt, engine.watched, _now()),
         )

@@ -64,6 +64,7 @@ class Running:
         self._pulse = Pulse(self._kind)
         self._stack = AsyncExitStack()
         self._supervised: asyncio.Task[None] | None = None
+        self._router: Router | None = None
 
     @property
     def figures(self) -> Figures:
@@ -108,8 +109,10 @@ class Running:
         acting = Acting(bus, registry, self.folder)
         await acting.start()  # before the engine: what that asks for is to be found
         _begin(stack, acting.run())
+        self._pulse.failures.append(lambda: acting.mistakes.counts)
         engine = await self._start_engine(stack, bus, registry, address)
-        self._supervised = _begin(stack, supervise(engine, bus, self._pulse))
+        assert self._router is not None
+        self._supervised = _begin(stack, supervise(engine, bus, self._pulse, self._router.ended))
         await self._pulse.look(bus, engine)
         self._pulse.tell(RUNNING)
         log.info("running")
@@ -125,6 +128,9 @@ class Running:
             router = Router(bus, registry, folder=self.folder)
             engine.on_measured = router.quality.measured
         router.quality.dropped = lambda: engine.counts.dropped
+        self._pulse.failures.append(lambda: router.failures)
+        self._pulse.refused = lambda: router.reports
+        self._router = router
         _begin(stack, self._pulse.beat(bus, engine))
 
         async def stop() -> None:

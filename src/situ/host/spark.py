@@ -218,6 +218,8 @@ class HostedSpark:
         tally = Tally()
         tally.add(self._watched.tally)  # who looks at the last one meanwhile sees it whole
         tally.add(batch.tally)
+        self._totals.dead.update(batch.dead)
+        self._totals.failures.update(batch.failures)
         self._watched = Watched(tally=tally, progress=batch.progress, detecting=batch.detecting)
 
     def _scratch(self) -> Path:

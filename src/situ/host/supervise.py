@@ -10,7 +10,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from situ.bus.nats import NatsBus
 from situ.errors import SituError
@@ -26,8 +27,25 @@ _LOOK = 0.2
 _OF_BUS = re.compile(r"\bB1\d\d\b")
 
 
-async def supervise(engine: Engine, bus: NatsBus, pulse: Pulse) -> None:
-    """Wait until the engine cannot go on; :class:`SituError` with why. Returns if it was stopped."""
+async def supervise(
+    engine: Engine, bus: NatsBus, pulse: Pulse, router: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Wait until the engine or the router cannot go on; :class:`SituError` with why. Returns if one was stopped.
+
+    ``router`` waits for the end of the router. Without one a run is nothing: nobody could say that it runs.
+    """
+    works = [asyncio.ensure_future(router()), asyncio.ensure_future(_supervise(engine, bus, pulse))]
+    try:
+        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in works:
+            each.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
+
+async def _supervise(engine: Engine, bus: NatsBus, pulse: Pulse) -> None:
     pauses = _grow()
     while True:
         began = time.monotonic()

@@ -343,6 +343,11 @@ def _negotiate(state: State, child: Child, given: Received, message: Negotiated)
     yield Negotiate(ticket=given.ticket, client=given.client, message=message)
 
 
+def leave(state: State, client: str) -> tuple[Effect, ...]:
+    """What follows when a client is not known any more, for whatever reason."""
+    return tuple(_leave(state, client)) if client in state.children else ()
+
+
 def _leave(state: State, client: str) -> Effects:
     """A client is gone: what it declared for as long as it is there goes with it, what is durable stays."""
     child = state.children.pop(client)

@@ -114,6 +114,10 @@ _ROUTER_KINDS: dict[str, Any] = {
         QualityAck,
     )
 }
+ROUTER_KINDS = frozenset((*_ROUTER_KINDS, HistoryAck.__name__))
+"""What stands in the header of what routers say, but for refusals."""
+CLIENT_KINDS = frozenset((*_CLIENT_KINDS, Publish.__name__))
+"""What stands in the header of what clients say."""
 _NACK: msgspec.json.Decoder[Nack] = msgspec.json.Decoder(Nack)
 _RAW: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 _encode = msgspec.json.Encoder().encode

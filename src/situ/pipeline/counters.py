@@ -37,6 +37,10 @@ class Counts(msgspec.Struct):
     """What was stored for readers, where that is counted, see :class:`situ.quality.receipts.Lots`."""
     highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """How far each client's events were taken: incarnation and sequence."""
+    failures: dict[str, int] = msgspec.field(default_factory=dict)
+    """What failed in a way that nobody foresaw and is no event of a client, by what it was."""
+    traces: list[str] = msgspec.field(default_factory=list)
+    """Some of the tracebacks of that, and of events that failed so."""
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self)
@@ -61,6 +65,7 @@ class Totals:
         self.originals: Counter[str] = Counter()
         self.converted: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
 
     def add(self, counts: Iterable[Counts]) -> None:
         for each in counts:
@@ -72,7 +77,8 @@ class Totals:
             self.originals.update(each.originals)
             self.converted.update(each.converted)
             self.dropped.update(each.dropped)
+            self.failures.update(each.failures)
 
     def as_json(self) -> dict[str, Any]:
-        names = ("types", "groups", "live", "dead", "origins", "originals", "converted", "dropped")
+        names = ("types", "groups", "live", "dead", "origins", "originals", "converted", "dropped", "failures")
         return {name: dict(sorted(getattr(self, name).items())) for name in names}

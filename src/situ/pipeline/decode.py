@@ -6,9 +6,12 @@ A message whose events were all taken before is a repeat; of one that overlaps w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan
+from situ.event.intake import texts_of
+from situ.event.isolation import failed_text, is_of_event
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -18,6 +21,7 @@ from situ.event.message import (
     RECEIVED,
     EventKey,
     Stored,
+    join_lines,
     position,
     split_lines,
 )
@@ -42,7 +46,12 @@ def decode(
     reached = dict(highest)
     for message in messages:
         origin = origin_of(message)
-        rows = _as_stamped(message, origin, plan.interpretation, former, bare)
+        try:
+            rows = _as_stamped(message, origin, plan.interpretation, former, bare)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            rows = _each_as_stamped(message, origin, plan.interpretation, former, bare)
         taken = reached.get(origin.client, (0, 0))
         if (origin.incarnation, origin.seq) <= taken:
             rows = [row for row in rows if (row.incarnation, row.seq) > taken]
@@ -65,6 +74,23 @@ def _as_stamped(message: Stored, origin: Origin, now: Interpretation, former: Fo
         if isinstance(row, Row):
             row.context, row.value = ROOT, None
     return rows
+
+
+def _each_as_stamped(
+    message: Stored, origin: Origin, now: Interpretation, former: Former, bare: bool
+) -> list[Row | Bad]:
+    """The same, each event by itself: the one that makes it fail is a dead letter."""
+    found: list[Row | Bad] = []
+    for place, text in enumerate(texts_of(message.body)):
+        at = replace(origin, seq=origin.seq + place, pos=origin.pos + place)
+        try:
+            found += _as_stamped(replace(message, body=join_lines([text])), at, now, former, bare)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            key = EventKey(at.client, at.incarnation, at.seq)
+            bad = failed_text(text, key, at.received, error)
+            bad.pos, bad.context = at.pos, at.context
+            found.append(bad)
+    return found
 
 
 def _own(rows: list[Row | Bad]) -> list[Row | Bad]:

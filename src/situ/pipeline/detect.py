@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from situ.bus.address import Address
 from situ.deployment.detecting import Detecting
+from situ.deployment.stepping import step_safely
+from situ.event.isolation import Failure
 from situ.garbage import give_back
 from situ.pipeline.enrich import BUCKETS, DRIVER
 from situ.pipeline.kept import StateStore, Taken, name_of
@@ -34,6 +36,10 @@ class Found(msgspec.Struct):
     due: bool = False
     size: int = 0
     """Of what is remembered."""
+    failed: dict[int, Failure] = {}
+    """Positions of events that a policy could not work on."""
+    begun_anew: dict[str, Failure] = {}
+    """Policies that could not go on from what they remembered here."""
 
 
 @dataclass(slots=True)
@@ -189,10 +195,14 @@ def _step(
         kernel = detecting.kernel(name, bucket, buckets)
         state = states.get(name) or kernel.start()
         own = detecting.rows_of(name, rows)
-        after[name], detected = kernel.step(state, own, watermarks.get(name, state.watermark), instances)
+        stepped = step_safely(kernel, state, own, watermarks.get(name, state.watermark), instances)
+        after[name] = stepped.state
+        found.failed.update(stepped.failed)
+        if stepped.begun_anew is not None:
+            found.begun_anew[name] = stepped.begun_anew
         found.due = found.due or after[name].due is not None
-        if detected.batch.num_rows:
-            found.detections[name] = stream_of(detected.batch)
+        if stepped.found.batch.num_rows:
+            found.detections[name] = stream_of(stepped.found.batch)
     return found, after
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.tally import Tally
 from situ.errors import SituError
+from situ.event.isolation import Failure, FailureLog, failed_by
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import (
     CLIENT,
@@ -48,6 +50,7 @@ from situ.event.row import Row
 from situ.interpretation.model import ROOT
 from situ.pipeline.detect import Found, Share, detecting_in, detections_in
 from situ.pipeline.detect_source import SCHEMA, DetectSource
+from situ.pipeline.dispatch import Dispatch
 from situ.pipeline.enrich import DRIVER, Noticed
 from situ.pipeline.fill import fill, pasts_of
 from situ.pipeline.kept import ProgressStore
@@ -57,10 +60,12 @@ from situ.pipeline.plans import load_plan
 from situ.pipeline.query import Query
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
+from situ.pipeline.sink import publish
 from situ.settings import Settings
 from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.lifecycle import Transition
 
+_log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")
 QUERY = DETECT
 STEPS = ("offset", "detect", "publish", "progress", "done")
@@ -79,6 +84,10 @@ class DetectBatch:
     seconds: float
     size: int
     """Of what kernels remember, in bytes."""
+    dead: Mapping[str, int] = field(default_factory=dict)
+    """Events that are dead letters because policies could not work on them, by code."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What else failed in a way that nobody foresaw, by what it was."""
 
     @property
     def events(self) -> int:
@@ -114,6 +123,7 @@ class SparkDetection:
         self._store = ProgressStore(self._checkpoint)
         self._on_batch, self._on_step = on_batch, on_step
         self._query = Query(self._begin)
+        self._failures = FailureLog()
         session.dataSource.register(DetectSource)
 
     @property
@@ -213,7 +223,13 @@ class SparkDetection:
         told += transitions
         self._on_step("publish")
         tally = Tally()
-        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes)
+        failures: list[Failure] = [failure for each in found for failure in each.begun_anew.values()]
+        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes, failures)
+        failed = {pos: failure for each in noticed for pos, failure in each.failed.items()}
+        failed |= {pos: failure for each in found for pos, failure in each.failed.items()}
+        dead = self._refuse(failed, plan, end) if failed else {}
+        for text in self._failures.texts(each.trace for each in (*failures, *failed.values())):
+            _log.error("%s", text)
         self._on_step("progress")
         for each in noticed:
             tally.add(each.tally)
@@ -229,6 +245,8 @@ class SparkDetection:
                 detecting=plan.detecting,
                 seconds=time.monotonic() - began,
                 size=sum(each.size for each in found),
+                dead=dead,
+                failures=Counter(each.stage for each in failures),
             )
         )
         self._query.end_batch()
@@ -289,6 +307,7 @@ class SparkDetection:
         begun: Begun,
         tally: Tally,
         causes: Mapping[int, Row],
+        failures: list[Failure],
     ) -> Progress:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
@@ -296,7 +315,7 @@ class SparkDetection:
         rows = {**self._events_at({*positions_of([*told, *known]), *late} - causes.keys(), plan), **causes}
         instances = known_instances(plan, self._address, end.tables)
         progress, published = messages_of(
-            told, plan.detecting, former, progress, rows, instances, begun.past, plan.meeting, known
+            told, plan.detecting, former, progress, rows, instances, begun.past, plan.meeting, known, failures
         )
         tally.take_published(published)
         for each in published:
@@ -309,6 +328,14 @@ class SparkDetection:
         for store in stores:
             store.result()
         return progress
+
+    def _refuse(self, failed: Mapping[int, Failure], plan: Plan, end: Offset) -> Mapping[str, int]:
+        """What no policy, or not each, could work on is a dead letter; how many there are, by code."""
+        rows = self._events_at(failed.keys(), plan)
+        bad = [failed_by(failed[pos], row, encode_row(row)) for pos, row in sorted(rows.items())]
+        dispatch = Dispatch(plan, end.clock)
+        publish(self._address, dispatch.letters(bad))
+        return dispatch.counts().dead
 
     def _events_at(self, positions: Collection[int], plan: Plan) -> dict[int, Row]:
         """The events at these positions of the root log, those that are still there."""

@@ -22,7 +22,8 @@ from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.shaping import Shaped, Shaping
 from situ.deployment.wording import Worded
-from situ.event.lines import bare_lines, decode_line, encode_rows
+from situ.event.isolation import Failure, failed, failed_by, failure_of, is_of_event, written
+from situ.event.lines import bare_lines, decode_line, encode_row
 from situ.event.message import Message
 from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
@@ -41,6 +42,8 @@ from situ.pipeline.sink import OnStored, publish
 from situ.pipeline.stamp import stamp
 from situ.subscription.routing import Routed
 
+_MOST_TRACES = 10
+"""Tracebacks that a task tells of."""
 _MANY = 4096
 """Events for which Python functions are called together."""
 
@@ -129,6 +132,8 @@ class Dispatch:
         self._converted: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._highest: dict[str, tuple[int, int]] = {}
+        self._failures: Counter[str] = Counter()
+        self._traces: list[str] = []
 
     def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
@@ -142,7 +147,7 @@ class Dispatch:
             yield from self._by_many(rows)
         else:
             for each in rows:
-                yield from self._message(stamp(interpret(each, self._plan), self._plan))
+                yield from self._message(self._stamped(each))
         if self._shaping is not None:
             yield from self._let_go(self._shaping.tick(self._clock), self._plan)
         yield from self._delivery.finish()
@@ -172,7 +177,7 @@ class Dispatch:
     def _remembered(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
         """The same, where conversions ask what came before."""
         for each in rows:
-            stamped = stamp(interpret(each, self._plan), self._plan)
+            stamped = self._stamped(each)
             self._plan.interpretation.incoming.note([row for row in stamped if isinstance(row, Row)])
             yield from self._message(stamped)
 
@@ -181,12 +186,28 @@ class Dispatch:
         plan = self._plan
         for some in _together(rows):
             with foreseen_in(plan.interpretation, some):
-                stamped = [stamp(interpret(each, plan), plan) for each in some]
+                stamped = [self._stamped(each) for each in some]
             good = [[row for row in each if isinstance(row, Row)] for each in stamped]
             routed = [(each, route(each, plan, queued=True)) for each in good if each]
             with foreseen_out(plan.interpretation, routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
+
+    def _stamped(self, rows: list[Row | Bad]) -> list[Row | Bad]:
+        """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
+        try:
+            return stamp(interpret(rows, self._plan), self._plan)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+        found: list[Row | Bad] = []
+        for row in rows:
+            try:
+                found += stamp(interpret([row], self._plan), self._plan)
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                original = row.original if isinstance(row, Bad) else row.data
+                found.append(failed(row, row.stage if isinstance(row, Bad) else "stamp", error, original))
+        return found
 
     def counts(self) -> Counts:
         """What was seen so far."""
@@ -202,27 +223,74 @@ class Dispatch:
             measured=self._measuring.meter.drain().as_json() if self._measuring is not None else {},
             stored=self._measuring.lots.as_json() if self._measuring is not None else {},
             highest=self._highest,
+            failures=dict(self._failures),
+            traces=self._traces,
         )
 
     def _message(self, rows: list[Row | Bad]) -> Iterator[Message]:
         last = rows[-1]
         self._highest[last.client] = (last.incarnation, last.seq)
         good = [row for row in rows if isinstance(row, Row)]
-        if len(good) < len(rows):
-            yield from self._dead_letters([row for row in rows if isinstance(row, Bad)])
+        bad = [row for row in rows if isinstance(row, Bad)] if len(good) < len(rows) else []
+        lines: list[bytes] = []
         if good:
-            lines = encode_rows(good)
+            good, lines, unwritten = written(good, "root")
+            bad += unwritten
+        if bad:
+            yield from self._dead_letters(bad)
+        if good:
+            try:
+                packed = root_message(good, lines, self._plan)
+            except Exception as error:  # noqa: BLE001 - of this message: nothing of it is in the log
+                failure = self._note(error, "root")
+                yield from self._dead_letters([failed_by(failure, row, row.data) for row in good])
+                return
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
-            yield root_message(good, lines, self._plan)
+            yield packed
             if self._measuring is not None:
-                self._measuring.meter.take(good, time.time_ns() // 1000)
+                self._measure(good)
+            yield from self._delivered(good, lines)
+
+    def _measure(self, rows: Sequence[Row]) -> None:
+        assert self._measuring is not None
+        try:
+            self._measuring.meter.take(rows, time.time_ns() // 1000)
+        except Exception as error:  # noqa: BLE001 - figures lack these
+            self._note(error, "measure")
+
+    def _note(self, error: Exception, what: str) -> Failure:
+        failure = failure_of(error, what)
+        self._failures[what] += 1
+        self._keep([failure.trace])
+        return failure
+
+    def _keep(self, traces: Iterable[str]) -> None:
+        self._traces += [each for each in traces if each][: max(_MOST_TRACES - len(self._traces), 0)]
+
+    def _delivered(self, rows: Sequence[Row], lines: Sequence[bytes]) -> Iterator[Message]:
+        """The deliveries of a message of the root log. If they fail, each event is delivered by itself; those that fail
+        again are dead letters: they are in the log, and so is that they went no further.
+
+        Where something is remembered from event to event, it would remember those twice that went well: all of them are
+        dead letters then."""
+        try:
             if self._holding is None:
-                yield from self._deliver(good, lines, self._shape if self._is_shaped else None)
+                found = list(self._deliver(rows, lines, self._shape if self._is_shaped else None))
             else:
                 shape = self._shape if self._is_shaped else None
-                for said in self._holding.word(good, lines, self._plan, None, shape):
-                    yield from self._add(said.rows, said.worded)
+                said = self._holding.word(rows, lines, self._plan, None, shape)
+                found = [each for one in said for each in self._add(one.rows, one.worded)]
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            if len(rows) > 1 and self._holding is None and not self._is_shaped:
+                for row, line in zip(rows, lines, strict=True):
+                    yield from self._delivered([row], [line])
+                return
+            failure = failure_of(error, "deliver")
+            found = list(self._dead_letters([failed_by(failure, row, encode_row(row)) for row in rows]))
+        yield from found
 
     @property
     def _is_shaped(self) -> bool:
@@ -232,14 +300,16 @@ class Dispatch:
         assert self._shaping is not None
         return shape(self._shaping, rows, lines, routed, self._clock)
 
-    def _deliver(self, rows: Sequence[Row], lines: Sequence[bytes], shape: Shape | None = None) -> Iterator[Message]:
+    def _deliver(
+        self, rows: Sequence[Row], lines: Sequence[bytes], shape: Shape | None = None, *, letters: bool = False
+    ) -> Iterator[Message]:
         routed = route(rows, self._plan, queued=True)
         if shape is not None:
             shaped = shape(rows, lines, routed)
             rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
-        yield from self._add(rows, word(rows, lines, routed, self._plan))
+        yield from self._add(rows, word(rows, lines, routed, self._plan), letters=letters)
 
-    def _add(self, rows: Sequence[Row], worded: Worded) -> Iterator[Message]:
+    def _add(self, rows: Sequence[Row], worded: Worded, *, letters: bool = False) -> Iterator[Message]:
         if self._shaping is not None:
             worded = self._shaping.mark(rows, worded)
         self._originals.update(worded.originals)
@@ -247,13 +317,25 @@ class Dispatch:
         self._groups.update([group for _, group, _ in worded.durable])
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
         yield from self._delivery.add(rows, worded)
-        if worded.bad:
+        if worded.bad and letters:
+            self._failures["deliver dead letter"] += len(worded.bad)
+            self._keep(row.trace for row in worded.bad)
+        elif worded.bad:
             yield from self._dead_letters(worded.bad)
 
     def _dead_letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
         """They are events themselves."""
         self._dead.update(row.errors[0][0] for row in rows)
+        self._keep(row.trace for row in rows)
         lines = [letter(row, self._clock, self._plan) for row in rows]
         yield from (pack_dead(self._names, row, line) for row, line in zip(rows, lines, strict=True))
         letters = [decode_line(line) for line in lines]
-        yield from self._deliver(letters, bare_lines(letters, lines))
+        try:
+            yield from list(self._deliver(letters, bare_lines(letters, lines), letters=True))
+        except Exception as error:  # noqa: BLE001 - they are in the log of dead letters all the same
+            self._note(error, "deliver dead letter")
+
+    def letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
+        """The dead letters of events that failed elsewhere, and their deliveries."""
+        yield from self._dead_letters(rows)
+        yield from self._delivery.finish()

@@ -7,6 +7,7 @@ Spark wrote down before the batch began.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names
 from situ.errors import SituError
+from situ.event.isolation import FailureLog
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore
 from situ.pipeline.counters import Counts, Totals, decode_counts
@@ -38,6 +40,7 @@ from situ.pipeline.session import LOST
 from situ.pipeline.source import BusSource
 from situ.settings import Settings
 
+_log = logging.getLogger("situ.spark")
 QUERY = "events"
 STEPS = ("offset", "publish", "carry", "count", "done")
 """What a batch does, in this order."""
@@ -104,6 +107,7 @@ class SparkEngine:
             on_step=on_detect_step,
         )
         self.totals = Totals()
+        self._failures = FailureLog()
         self.version = 0  # of the deployment, and the last message, that the last finished batch had
         self.seq = 0
         session.dataSource.register(BusSource)
@@ -197,6 +201,8 @@ class SparkEngine:
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")
         self.totals.add(counts)
+        for text in self._failures.texts(trace for each in counts for trace in each.traces):
+            _log.error("%s", text)
         self.version, self.seq = offset.version, offset.seq
         self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
         self._query.end_batch()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 import pyarrow as pa
@@ -16,8 +17,12 @@ from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden
 from situ.deployment.plan import Plan
+from situ.deployment.stepping import Read, read_rows, readable
 from situ.deployment.tally import Tally
+from situ.event.isolation import Failure, is_of_event
+from situ.event.lines import decode_line, stored_lines
 from situ.event.message import Stored, position
+from situ.event.row import Row
 from situ.situation.enrichment.enrich import Observed
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.enrichment.rows import to_blob
@@ -34,10 +39,19 @@ MANY = 1000
 class Noticed(msgspec.Struct):
     """What a task noticed beside the rows."""
 
+    def add(self, other: Noticed) -> None:
+        """With what it noticed of more messages."""
+        self.seen = merged(self.seen, other.seen)
+        self.late.update(other.late)
+        self.tally.add(other.tally)
+        self.failed.update(other.failed)
+
     seen: dict[str, Seen] = {}
     late: dict[int, list[str]] = {}
     """Positions of events that came too late, and the policies they came too late for."""
     tally: Tally = msgspec.field(default_factory=Tally)
+    failed: dict[int, Failure] = {}
+    """Positions of events that nothing can be made of."""
 
 
 @dataclass(slots=True)
@@ -67,14 +81,39 @@ def enrich(
     noticed = Noticed()
     for some in _portions(messages):
         now = [in_terms_of_now(each, plan.interpretation) for each in some]
-        read = detecting.observing.messages([each.body for each in now], (position(each.seq, 0) for each in some))
-        seen, hidden = read.seen, NOTHING_HIDDEN
-        if plan.reading is not None:
-            shown = plan.reading.messages(now)
-            seen, hidden = shown.seen, shown.hidden
-        noticed.seen = merged(noticed.seen, seen)
-        yield for_buckets(read.observed, detecting, worked.knowledge, reached, buckets, noticed, hidden)
+        try:
+            read = _read(now, plan)
+            batch, beside = for_buckets(
+                read.observed, detecting, worked.knowledge, reached, buckets, read.hidden, seen=read.seen
+            )
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            rows = [row for each in now for row in _rows_of(each)]
+            good, failed = readable(detecting, plan.reading, rows, worked.knowledge)
+            read = read_rows(detecting, plan.reading, good)
+            batch, beside = for_buckets(
+                read.observed, detecting, worked.knowledge, reached, buckets, read.hidden, seen=read.seen
+            )
+            beside.failed.update(failed)
+        noticed.add(beside)
+        yield batch
     yield for_driver(noticed)
+
+
+def _read(messages: Sequence[Stored], plan: Plan) -> Read:
+    """What messages of the log say, as far as policies see them."""
+    positions = (position(each.seq, 0) for each in messages)
+    read = plan.detecting.observing.messages([each.body for each in messages], positions)
+    if plan.reading is None:
+        return Read(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
+    shown = plan.reading.messages(messages)
+    return Read(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
+
+
+def _rows_of(message: Stored) -> list[Row]:
+    lines = stored_lines(message)
+    return [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
 
 
 def for_buckets(
@@ -83,10 +122,12 @@ def for_buckets(
     knowledge: Knowledge,
     reached: Mapping[str, int],
     buckets: int,
-    noticed: Noticed,
     hidden: Hidden = NOTHING_HIDDEN,
-) -> pa.RecordBatch:
+    *,
+    seen: Mapping[str, Seen] = MappingProxyType({}),
+) -> tuple[pa.RecordBatch, Noticed]:
     """What each bucket gets of these observations; policies get nothing of events that are ``hidden`` from them."""
+    noticed = Noticed(seen=dict(seen))
     late = detecting.late(observed, reached, hidden)
     noticed.late.update(late)
     enriched = detecting.enrichment.run(observed, knowledge)
@@ -94,7 +135,7 @@ def for_buckets(
     noticed.tally.take_late(late)
     noticed.tally.take_enriched(enriched)
     parts = detecting.parts(enriched.rows, buckets, hidden)
-    return _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows)
+    return _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows), noticed
 
 
 def for_driver(noticed: Noticed) -> pa.RecordBatch:

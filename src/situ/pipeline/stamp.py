@@ -14,6 +14,7 @@ from situ.event.row import Bad, Row
 def stamp(rows: Iterable[Row | Bad], plan: Plan) -> list[Row | Bad]:
     """The rows, stamped; what was bad before stays as it is."""
     stamped = plan.stamped(rows)
-    if plan.seeing is not None:
-        plan.seeing.stamp(row for row in stamped if isinstance(row, Row))
+    if plan.seeing is not None and (bad := plan.seeing.stamp([row for row in stamped if isinstance(row, Row)])):
+        failed = {each.seq: each for each in bad}
+        return [failed.get(row.seq, row) for row in stamped]
     return stamped

@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from situ.event.row import Row
+from situ.event.isolation import failed, is_of_event
+from situ.event.lines import encode_row
+from situ.event.row import Bad, Row
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
 from situ.subscription.filter import Filter
@@ -32,6 +34,7 @@ from situ.subscription.wanted import Group, Meaning, Mediator, Wanted
 from situ.types.model import Struct, supertypes
 from situ.types.table import Types
 
+STAGE = "route"
 _MOST_REMEMBERED = 10_000
 
 
@@ -45,6 +48,8 @@ class Routed:
 
     durable: list[tuple[int, str]] = field(default_factory=list)
     live: list[tuple[int, str, str]] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
+    """Rows of which it cannot be told whether some want them: to those they are not delivered."""
 
 
 def compile_routing(
@@ -117,6 +122,20 @@ class Routing:
     def route(self, rows: Sequence[Row], *, queued: bool = False) -> Routed:
         """Who wants these rows. ``queued``: what waits for durable subscriptions is decided again when it is handed
         over; what was visible when it was stamped may wait."""
+        try:
+            return self._route(rows, queued)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+        routed = Routed()
+        for place, row in enumerate(rows):
+            one = self.route_one(row, queued=queued)
+            routed.durable.extend((place, group) for _, group in one.durable)
+            routed.live.extend((place, client, names) for _, client, names in one.live)
+            routed.bad.extend(one.bad)
+        return routed
+
+    def _route(self, rows: Sequence[Row], queued: bool) -> Routed:
         found: list[Targets] = [NOBODY] * len(rows)
         for index, places in self._together(rows).items():
             some = rows if len(places) == len(rows) else [rows[place] for place in places]
@@ -149,6 +168,38 @@ class Routing:
 
     def route_one(self, row: Row, *, queued: bool = False) -> Routed:
         """Who wants this row; ``queued`` as for many."""
+        try:
+            return self._route_one(row, queued)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+        return self._route_apart(row, queued)
+
+    def _route_apart(self, row: Row, queued: bool) -> Routed:
+        """Who wants this row, each filter asked by itself; those that fail on it are told nothing of it."""
+        routed, fails = Routed(), list[Exception]()
+        true: list[Filter] = []
+        filters = [each for above in sorted(self._above(row.type)) for each in self.wanted.by_type.get(above, ())]
+        for each in filters:
+            try:
+                if each.always or self._tester(each, row.type)(row):
+                    true.append(each)
+            except Exception as error:  # noqa: BLE001 - of this filter and this event
+                fails.append(error)
+        targets = merge(self.wanted.targets.get(each, NOBODY) for each in true)
+        try:
+            if self._restrictions is not None and targets is not NOBODY:
+                targets = self._restrictions.one(row, targets, queued=queued)
+        except Exception as error:  # noqa: BLE001 - who may see it is not known: nobody
+            targets = NOBODY
+            fails.append(error)
+        if targets is not NOBODY:
+            _add(routed, 0, row, targets)
+        if fails:
+            routed.bad.append(failed(row, STAGE, fails[0], encode_row(row)))
+        return routed
+
+    def _route_one(self, row: Row, queued: bool) -> Routed:
         routed = Routed()
         index = self._indexes.get(row.type) or self._index(row.type)
         if index is not None:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
 from situ.errors import Problem
+from situ.event.isolation import failed
 from situ.event.lines import encode_row
 from situ.event.row import Bad, Row, errors_of
 from situ.subscription.model import Advertisement
@@ -90,7 +91,12 @@ class Stamp:
             # Rows of a message are mostly alike.
             if row.type != type_ or row.client != client or row.ad != ad:
                 client, type_, ad = row.client, row.type, row.ad
-                found = self._answer(client, type_, ad)
+                try:
+                    found = self._answer(client, type_, ad)
+                except Exception as error:  # noqa: BLE001 - of this event, and of others that are like it
+                    stamped.append(failed(row, STAGE, error, encode_row(row)))
+                    type_ = ""
+                    continue
             if type(found) is str:
                 row.ad = found
                 stamped.append(row)
@@ -105,8 +111,13 @@ class Stamp:
 
     def _held_to(self, promises: Promises, rows: list[Row | Bad]) -> list[Row | Bad]:
         for place, row in enumerate(rows):
-            if type(row) is Row and row.ad in promises.promising and not promises.kept(row.ad, row):
-                rows[place] = _refused(row, not_promised(row.ad, promises.said(row.ad)))
+            if type(row) is not Row or row.ad not in promises.promising:
+                continue
+            try:
+                if not promises.kept(row.ad, row):
+                    rows[place] = _refused(row, not_promised(row.ad, promises.said(row.ad)))
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                rows[place] = failed(row, STAGE, error, encode_row(row))
         return rows
 
     def stamp(self, row: Row) -> Row | Bad:
