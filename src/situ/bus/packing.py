@@ -28,6 +28,26 @@ from situ.event.message import (
 )
 from situ.event.row import BEHIND_LOG, OUTBOUND, Bad, Row
 
+LARGEST = 1024 * 1024
+"""Bytes of lines that are put into one message of the root log, if there are several."""
+
+
+def portions(lines: Sequence[bytes], most: int = LARGEST) -> list[slice]:
+    """The lines that go into one message each. Mostly that is all of them.
+
+    Lines of the log are longer than what was sent: a client that puts as many events into a message as fit would have
+    made one that the bus does not take.
+    """
+    if sum(map(len, lines)) <= most:
+        return [slice(0, len(lines))]
+    found, begin, size = [], 0, 0
+    for place, line in enumerate(lines):
+        if size and size + len(line) > most:
+            found.append(slice(begin, place))
+            begin, size = place, 0
+        size += len(line) + 2
+    return [*found, slice(begin, len(lines))]
+
 
 def pack_root(
     names: Names, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "", generation: int = 1

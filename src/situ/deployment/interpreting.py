@@ -227,7 +227,7 @@ class Interpretation:
             return self._into_root(row, ways)
         except Exception as error:  # noqa: BLE001 - of this event, and of no other
             row.type, row.data, row.value = type, data or _encode(value), None
-            return failed(row, STAGE, error, encode_row(row))
+            return failed(row, STAGE, error)
 
     def _structs_into_root(self, rows: list[Row]) -> Iterable[Row]:
         """Convert these events, which are of one type, as the structs that they are; those that cannot be are left."""
@@ -347,7 +347,7 @@ class Interpretation:
         except Held:
             raise
         except Exception as error:  # noqa: BLE001 - of this event, and of no other
-            return msgspec.structs.replace(failed(row, OUTBOUND, error, encode_row(row)), context=context)
+            return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
 
     def _in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
         way = self._converters.get((context, False, row.type)) or self.converter(context, Direction.OUT, row.type)

@@ -20,7 +20,7 @@ from situ.deployment.parts import read_parts, stamps_in
 from situ.deployment.snapshot import Deployment
 from situ.deployment.stamping import Bits, bits_function, bits_of
 from situ.event.isolation import failed, is_of_event
-from situ.event.lines import encode_row, with_stamp
+from situ.event.lines import with_stamp
 from situ.event.row import Bad, Row
 from situ.event.seal import seal_of
 from situ.expr.tree import FALSE, TRUE
@@ -95,7 +95,7 @@ class Seeing:
             try:
                 self._stamp((row,))
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(row, STAGE, error, encode_row(row)))
+                bad.append(failed(row, STAGE, error))
         return bad
 
     def _stamp(self, rows: Iterable[Row]) -> None:

@@ -112,7 +112,7 @@ class Shaping:
             try:
                 passed = shaper.take([rows[place] for place in own], now)
             except Exception as error:  # noqa: BLE001 - this subscription does not get them, all others do
-                out.routed.bad.extend(failed(rows[place], STAGE, error, encode_row(rows[place])) for place in own)
+                out.routed.bad.extend(failed(rows[place], STAGE, error) for place in own)
                 continue
             self._deliver(passed, found, plan.shapes.subscriptions[id], out)
             self._count(shaper)

@@ -18,7 +18,6 @@ import msgspec
 from situ.deployment.later import Decision
 from situ.deployment.memory import Held
 from situ.event.isolation import failed, is_of_event
-from situ.event.lines import encode_row
 from situ.event.row import OUTBOUND, Bad, Row
 from situ.expr.runtime import FAILURES
 from situ.interpretation.convert import Converter
@@ -276,7 +275,7 @@ class Wording:
 
     def _failed(self, index: int, context: str, error: Exception) -> Bad:
         row = self._rows[index]
-        return msgspec.structs.replace(failed(row, OUTBOUND, error, encode_row(row)), context=context)
+        return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
 
 
 def together(those: list[_T], types: list[str]) -> dict[str, list[_T]]:

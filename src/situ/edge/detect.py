@@ -366,7 +366,7 @@ class EdgeDetection:
             return
         assert self._plan is not None
         rows = (row for each in taken for row in each.rows if row.pos in found.failed)
-        await self._refuse([failed_by(found.failed[row.pos], row, encode_row(row)) for row in rows], self._plan)
+        await self._refuse([failed_by(found.failed[row.pos], row) for row in rows], self._plan)
 
     def _count(self, found: Step) -> None:
         self.counts.take_observed(found.observed)

@@ -37,7 +37,6 @@ from situ.edge.route import route
 from situ.edge.shape import ShapingFile, shape, show_again
 from situ.errors import SituError
 from situ.event.isolation import failed, failure_of, is_of_event
-from situ.event.lines import encode_row
 from situ.event.message import Message
 from situ.event.row import Bad, Row
 from situ.quality.receipts import Events
@@ -175,7 +174,7 @@ class Dispatcher:
                     raise error
                 await self._deliver_now(message, _unshaped([row], [line], plan), plan, live=live)
             except Exception as raised:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(row, "deliver", raised, encode_row(row)))
+                bad.append(failed(row, "deliver", raised))
         message.stores += await self._refuse(bad, plan, live=live)
 
     def _begin(self, message: _UnderWay) -> None:
@@ -286,7 +285,7 @@ class Dispatcher:
                 deliver.durable(rows, one, plan)
                 fine.add(index)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(rows[index], "deliver", error, encode_row(rows[index])))
+                bad.append(failed(rows[index], "deliver", error))
         return _only(worded, fine)
 
     async def _store(

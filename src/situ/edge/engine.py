@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from situ.bus.interface import Ack, Bus
 from situ.bus.measured import measured_publishers
+from situ.bus.packing import portions
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
 from situ.deployment.former_terms import in_terms_of_now
@@ -36,7 +37,7 @@ from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
 from situ.event.intake import texts_of
-from situ.event.isolation import failed, failed_text, is_of_event, written
+from situ.event.isolation import failed, failed_by, failed_text, is_of_event, written
 from situ.event.message import EventKey, Message, Stored, join_lines, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
@@ -245,25 +246,66 @@ class EdgeEngine:
         good, lines, bad = taken.good, taken.lines, taken.bad
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
-        message = None
+        packed: list[tuple[slice, Message]] = []
         if good:
             try:
-                message = root_message(good, lines, message_id(key, count), self._router, plan)
-            except Exception as error:  # noqa: BLE001 - of this message: nothing of it is in the log
-                bad += [failed(row, ROOT, error, row.data) for row in good]
-                good, lines = [], []
-        messages = dead_letters(bad, time.time_ns() // 1000, plan) if bad else ()
-        self.mistakes.of_events(bad)
-        letters = [(letter, await self._bus.store(letter)) for letter in messages]
-        stored: asyncio.Future[Ack] | None = None
-        if message is not None:
-            stored = await self._bus.store(message, lane=key.client)
+                packed = self._packed(good, lines, key, count, plan)
+            except Exception as error:
+                if not is_of_event(error):
+                    raise
+                packed = self._each_packed(good, lines, plan, bad)
+        letters: list[tuple[Message, asyncio.Future[Ack]]] = []
+        if bad:
+            self.mistakes.of_events(bad)
+            letters = [(letter, await self._bus.store(letter)) for letter in self._letters(bad, plan)]
+        stored = [await self._bus.store(message, lane=key.client) for _, message in packed]
+        for (some, _), store in zip(packed[:-1], stored, strict=False):
+            first, last = good[some.start], good[some.stop - 1]
+            at = replace(key, seq=first.seq)
+            self._logged.put_nowait(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
         if taken.last:
-            self._logged.put_nowait(_Logged(key, taken.last, plan, good, lines, stored, letters))
+            rest = packed[-1][0] if packed else slice(0, 0)
+            at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
+            last_store = stored[-1] if stored else None
+            self._logged.put_nowait(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
         told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
         stores = [future for _, future in letters]
-        return _together(stores if stored is None else [*stores, stored], told)
+        return _together([*stores, *stored], told)
+
+    def _packed(
+        self, rows: list[Row], lines: list[bytes], key: EventKey, count: int, plan: Plan
+    ) -> list[tuple[slice, Message]]:
+        """The messages of the log that hold these events, and which of them: more than one if they are very large."""
+        found = portions(lines)
+        if len(found) == 1:
+            return [(found[0], root_message(rows, lines, message_id(key, count), self._router, plan))]
+        return [(some, root_message(rows[some], lines[some], "", self._router, plan)) for some in found]
+
+    def _each_packed(
+        self, rows: list[Row], lines: list[bytes], plan: Plan, bad: list[Bad]
+    ) -> list[tuple[slice, Message]]:
+        """A message for each event; those that cannot be put into one are ``bad``."""
+        found = []
+        for number, row in enumerate(rows):
+            some = slice(number, number + 1)
+            try:
+                found.append((some, root_message([row], lines[some], "", self._router, plan)))
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                bad.append(failed(row, ROOT, error, row.data))
+        return found
+
+    def _letters(self, bad: Sequence[Bad], plan: Plan) -> list[Message]:
+        now = time.time_ns() // 1000
+        try:
+            return dead_letters(bad, now, plan)
+        except Exception as error:  # noqa: BLE001 - which of them it was is found out one by one
+            self.mistakes.note(error, "dead letter")
+        found: list[Message] = []
+        for each in bad:
+            with self.mistakes.noted("dead letter lost"):
+                found += dead_letters([each], now, plan)
+        return found
 
     def _worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
         """The events of a message as they go into the log, and those that do not."""
@@ -310,7 +352,10 @@ class EdgeEngine:
             try:
                 await self._route_logged(logged)
             except Exception as error:  # noqa: BLE001 - of this message: what comes behind it is routed
-                self.mistakes.note(error, "route")
+                failure = self.mistakes.note(error, "route")
+                with self.mistakes.noted("route"):
+                    bad = [failed_by(failure, row) for row in logged.rows]
+                    await self._dispatcher.refuse(bad, logged.plan)
             if self._logged.empty():
                 await self._dispatcher.settle()
 

@@ -89,13 +89,16 @@ def _file(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def failed(row: Row | Bad, stage: str, error: BaseException, original: bytes) -> Bad:
-    """The event as a dead letter of a stage that raised something unforeseen."""
+def failed(row: Row | Bad, stage: str, error: BaseException, original: bytes | None = None) -> Bad:
+    """The event as a dead letter of a stage that raised something unforeseen; its line, unless it is said what was
+    sent."""
     return failed_by(failure_of(error, stage), row, original)
 
 
-def failed_by(failure: Failure, row: Row | Bad, original: bytes) -> Bad:
+def failed_by(failure: Failure, row: Row | Bad, original: bytes | None = None) -> Bad:
     """The event as a dead letter of what is known to have failed on it."""
+    if original is None:
+        original = _original(row)
     return Bad(
         pos=row.pos,
         client=row.client,
@@ -109,6 +112,17 @@ def failed_by(failure: Failure, row: Row | Bad, original: bytes) -> Bad:
         original=original,
         trace=failure.trace,
     )
+
+
+def _original(row: Row | Bad) -> bytes:
+    if isinstance(row, Bad):
+        return row.original
+    try:
+        return encode_row(row)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+        return row.data  # that it cannot be written may be what is wrong with it
 
 
 def failed_text(text: bytes, key: EventKey, received: int, error: BaseException, stage: str = "decode") -> Bad:

@@ -332,7 +332,7 @@ class SparkDetection:
     def _refuse(self, failed: Mapping[int, Failure], plan: Plan, end: Offset) -> Mapping[str, int]:
         """What no policy, or not each, could work on is a dead letter; how many there are, by code."""
         rows = self._events_at(failed.keys(), plan)
-        bad = [failed_by(failed[pos], row, encode_row(row)) for pos, row in sorted(rows.items())]
+        bad = [failed_by(failed[pos], row) for pos, row in sorted(rows.items())]
         dispatch = Dispatch(plan, end.clock)
         publish(self._address, dispatch.letters(bad))
         return dispatch.counts().dead

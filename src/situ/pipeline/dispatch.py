@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from situ.bus.address import Address
 from situ.bus.names import Names, shards_of
-from situ.bus.packing import pack_dead
+from situ.bus.packing import pack_dead, portions
 from situ.deployment.foreseeing import foreseen_in, foreseen_out
 from situ.deployment.holding import Holding, Shape, Tag
 from situ.deployment.letters import letter
@@ -23,7 +23,7 @@ from situ.deployment.plan import Plan
 from situ.deployment.shaping import Shaped, Shaping
 from situ.deployment.wording import Worded
 from situ.event.isolation import Failure, failed, failed_by, failure_of, is_of_event, written
-from situ.event.lines import bare_lines, decode_line, encode_row
+from situ.event.lines import bare_lines, decode_line
 from situ.event.message import Message
 from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
@@ -236,21 +236,38 @@ class Dispatch:
         if good:
             good, lines, unwritten = written(good, "root")
             bad += unwritten
+        packed: list[Message] = []
+        if good:
+            try:
+                packed = [root_message(good[some], lines[some], self._plan) for some in portions(lines)]
+            except Exception as error:
+                if not is_of_event(error):
+                    raise
+                good, lines, packed = self._each_packed(good, lines, bad)
         if bad:
             yield from self._dead_letters(bad)
         if good:
-            try:
-                packed = root_message(good, lines, self._plan)
-            except Exception as error:  # noqa: BLE001 - of this message: nothing of it is in the log
-                failure = self._note(error, "root")
-                yield from self._dead_letters([failed_by(failure, row, row.data) for row in good])
-                return
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
-            yield packed
+            yield from packed
             if self._measuring is not None:
                 self._measure(good)
             yield from self._delivered(good, lines)
+
+    def _each_packed(
+        self, rows: list[Row], lines: list[bytes], bad: list[Bad]
+    ) -> tuple[list[Row], list[bytes], list[Message]]:
+        """A message for each event; those that cannot be put into one are ``bad``."""
+        good, kept, packed = [], [], []
+        for row, line in zip(rows, lines, strict=True):
+            try:
+                packed.append(root_message([row], [line], self._plan))
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                bad.append(failed(row, "root", error, row.data))
+            else:
+                good.append(row)
+                kept.append(line)
+        return good, kept, packed
 
     def _measure(self, rows: Sequence[Row]) -> None:
         assert self._measuring is not None
@@ -289,7 +306,7 @@ class Dispatch:
                     yield from self._delivered([row], [line])
                 return
             failure = failure_of(error, "deliver")
-            found = list(self._dead_letters([failed_by(failure, row, encode_row(row)) for row in rows]))
+            found = list(self._dead_letters([failed_by(failure, row) for row in rows]))
         yield from found
 
     @property

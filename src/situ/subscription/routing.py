@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.event.isolation import failed, is_of_event
-from situ.event.lines import encode_row
 from situ.event.row import Bad, Row
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition
@@ -196,7 +195,7 @@ class Routing:
         if targets is not NOBODY:
             _add(routed, 0, row, targets)
         if fails:
-            routed.bad.append(failed(row, STAGE, fails[0], encode_row(row)))
+            routed.bad.append(failed(row, STAGE, fails[0]))
         return routed
 
     def _route_one(self, row: Row, queued: bool) -> Routed:

@@ -94,7 +94,7 @@ class Stamp:
                 try:
                     found = self._answer(client, type_, ad)
                 except Exception as error:  # noqa: BLE001 - of this event, and of others that are like it
-                    stamped.append(failed(row, STAGE, error, encode_row(row)))
+                    stamped.append(failed(row, STAGE, error))
                     type_ = ""
                     continue
             if type(found) is str:
@@ -117,7 +117,7 @@ class Stamp:
                 if not promises.kept(row.ad, row):
                     rows[place] = _refused(row, not_promised(row.ad, promises.said(row.ad)))
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                rows[place] = failed(row, STAGE, error, encode_row(row))
+                rows[place] = failed(row, STAGE, error)
         return rows
 
     def stamp(self, row: Row) -> Row | Bad:
