@@ -13,7 +13,8 @@ from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.occurrences import Happened
 from situ.situation.meaning.reference import Held, Way, detect, matches, occurrences_of, refutation, ways
 from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Kind
+from situ.situation.policies.policy import Kind, Literal, literals_of
+from situ.situation.policies.time_bounds import dead_conditions
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
 SOME = range(200)
@@ -157,6 +158,30 @@ def test_rows_of_observations_carry_what_tests_read() -> None:
                 for leaf in leaves_of(case.policy, relation):
                     rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
                     assert rows.schema.names[len(BASE) :] == [".".join(scalar.path) for scalar in leaf.scalars]
+
+
+def test_what_is_said_to_be_dead_is_in_no_match() -> None:
+    """Not vouched for the other way round: dead conditions that are not recognised are only slow to find out."""
+    dead = 0
+    for seed in range(600):
+        case = generated(seed)
+        found = list(dead_conditions(case.policy.conditions, case.policy.window))
+        if not found:
+            continue
+        happened = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
+        met = [match.way for match in matches(happened)]
+        written = Counter(literals_of(case.policy.conditions))
+        for each in found:
+            if written[each.literal] == 1:
+                dead += 1
+                assert not any(each.literal in _chosen(way) for way in met), (seed, case.text, each)
+    assert dead > 20
+
+
+def _chosen(way: Way) -> set[Literal]:
+    return {
+        literal for each in way for literal in (each.absence.literals if isinstance(each, Held) else (each.literal,))
+    }
 
 
 @pytest.mark.soak

@@ -231,7 +231,6 @@ def test_the_longest_name_counts_and_the_rest_are_arguments() -> None:
         ("raise alarm now", "S185", "needs nothing behind its name, and has one word"),
         ("tell desk", "S185", "needs 2 words behind its name, and has one word"),
         ("suspend policy", "S185", "Write `suspend policy night-watch`."),
-        ("log", "S185", "needs one word"),
         ("publish Alarm", "S181", "publishes `Alarm` without `text`"),
         ("publish Alrm", "S181", "Did you mean `Alarm`?"),
         ("webhook example.org", "S181", "no address"),
@@ -575,3 +574,10 @@ def test_many_policies_are_judged_in_time() -> None:
     problems = together(*texts)
     assert {problem.code.code for problem in problems} == {"S230", "S232"}
     assert len(problems) <= 70
+
+
+def test_a_bare_log_says_what_was_detected() -> None:
+    assert found("log") == ()
+    bound = Facts(policy="unaccompanied-guest", bindings={"A": "17", "R": "r4"})
+    (deed,) = deeds(Action(name="log"), 0, actions(), bound)
+    assert (deed.verb, deed.body, deed.level) == ("log", "unaccompanied-guest: A = 17, R = r4", "info")

@@ -13,10 +13,11 @@ from situ.situation.domain.domain import Domain
 from situ.situation.domain.ontology import End
 from situ.situation.language.syntax import Consumption, When
 from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Kind, Policy, Reach, Relation
+from situ.situation.policies.policy import Absence, Kind, Policy, Reach, Relation
 from situ.situation.policies.wording import clause_text
 from tests import domains
 from tests.domains import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
+from tests.policies import OF_THE_LITERATURE
 
 
 @cache
@@ -344,3 +345,164 @@ def test_remedies_can_be_taken_as_they_are() -> None:
 def test_a_concept_in_place_of_its_alias() -> None:
     (problem,) = [each for each in found(conditions("person is inside R", "B is inside R")) if each.is_error]
     assert (problem.code.code, problem.hint) == ("S152", "Did you mean `A` or `B`?")
+
+
+# ── names in any case ─────────────────────────────────────────────────────────────────────────────
+
+PRINTED = """
+version: 1
+concepts:
+  person: {id: string, status: string, position: Point m, gaze: string}
+  room: {id: string, security: string, status: string, area: Box m, building: string}
+  building: {id: string, securityStaff: string}
+  exhibit: {id: string}
+  truck: {id: string}
+  substance: {id: string, dangerous: string, class: int, truck: string, position: Point m}
+relationships:
+  inside:
+    - {between: [person.position, room.area], function: inside}
+    - {between: [substance.truck, truck.id], function: "="}
+  within: {between: [person.position, person.position], function: within, parameter: {name: distance, unit: m}, symmetric: true}
+  facing: {between: [person.gaze, exhibit.id], function: "="}
+  belongsTo: {between: [room.building, building.id], function: "="}
+measures:
+  distance: {between: [substance.position, substance.position], function: distance, unit: m}
+  minimumDistance: {between: [substance.class, substance.class], function: apart, unit: m}
+"""  # noqa: E501
+
+
+@cache
+def printed() -> Domain:
+    fed = ("person.position", "person.gaze", "substance.truck", "substance.position")
+    return domains.domain(PRINTED, fed, domains.LOGISTICS_FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", OF_THE_LITERATURE)
+def test_policies_of_the_literature_are_understood_as_they_are_printed(name: str) -> None:
+    found, problems = domains.checked(OF_THE_LITERATURE[name], printed())
+    assert found is not None, [render(each) for each in problems]
+
+
+def test_names_are_found_in_any_case() -> None:
+    """What is stored is what was written; what is the same is the same however it is written."""
+    text = conditions(
+        "a IS INSIDE r", "b.SPEED > 1 and b.Speed > 1", concepts="Person a (STATUS = 'x')\nPERSON b\nroom r"
+    )
+    found = policy(text)
+    assert [clause_text(each) for each in found.clauses] == ["a is inside r", "b.speed > 1", "b.speed > 1"]
+    assert [(each.concept, each.text) for each in found.aliases][:2] == [("person", "status = 'x'"), ("person", "")]
+    assert "PERSON" in found.text
+    assert "b.Speed > 1" in found.text
+    assert len(relations_of(found)) == 2
+
+
+def test_measures_are_found_in_any_case() -> None:
+    text = conditions("DISTANCE(A, B) < 5 m")
+    assert shown(text) == ["distance(A, B) < 5 m"]
+
+
+def test_names_that_differ_only_in_case_are_told_apart_by_it() -> None:
+    twice = domains.BUILDING.replace(
+        "  visits:", "  Inside: {between: [person.position, room.area], function: inside}\n  visits:"
+    )
+    domain = domains.domain(twice, domains.BUILDING_FED)
+    assert [
+        clause_text(each) for each in domains.policy(conditions("A is Inside R", "B is inside R"), domain).clauses
+    ] == [
+        "A is Inside R",
+        "B is inside R",
+    ]
+    problems = domains.checked(conditions("A is INSIDE R", "B is inside R"), domain)[1]
+    assert [each.code.code for each in problems] == ["S153"]
+    assert "`Inside`" in str(problems[0].hint)
+
+
+# ── negated comparisons ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_negated_comparison_is_an_absence_and_another_sign_is_not() -> None:
+    found = policy(conditions("A is inside R", "not A.speed > 5 [m/s]"))
+    assert [clause_text(each) for each in found.clauses] == ["A is inside R", "not A.speed > 5 [m/s]"]
+    assert [isinstance(part, Absence) for part in found.conditions] == [False, True]
+    other = policy(conditions("A is inside R", "A.speed <= 5 [m/s]"))
+    assert not any(isinstance(part, Absence) for part in other.conditions)
+
+
+def test_a_comparison_and_its_negation_contradict() -> None:
+    assert codes(conditions("A.speed > 5 [m/s]", "not A.speed > 5 [m/s]", concepts="person A")) == ["S151"]
+
+
+# ── dead policies ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "said"),
+    [
+        (
+            ["A is inside R followed-by within 10 s not A.speed > 3 [m/s] followed-by A is inside R"],
+            "7:3",
+            "`A is inside R` comes after the 10 s in which something is absent, and has to come within 5 s",
+        ),
+        (
+            ["A is inside R followed-by A.speed > 1 [m/s] followed-by within 20 s not A.speed > 3 [m/s]"],
+            "7:29",
+            "its steps lie further apart than the 5 s of the window in which all of it has to happen",
+        ),
+        (
+            ["A is inside R followed-by A.speed > 3 [m/s]", "A is not inside R"],
+            "8:3",
+            "`A is inside R` has to be absent, and is among what has to happen",
+        ),
+        (
+            ["A is inside R followed-by (A.speed > 3 [m/s] and not A.speed > 3 [m/s])"],
+            "7:3",
+            "`A.speed > 3 [m/s]` has to be absent where it has to happen",
+        ),
+        (
+            ["A is inside R", "(A.speed > 3 [m/s] and not A.speed > 3 [m/s]) or A.pace > 1 [m/s]"],
+            "8:4",
+            "`A.speed > 3 [m/s]` has to be absent, and is among what has to happen",
+        ),
+    ],
+)
+def test_what_can_never_be_met_is_warned_about(lines: list[str], place: str, said: str) -> None:
+    (problem,) = found(conditions(*lines, concepts="person A\n\nroom R", options="window 5 s"))
+    assert (problem.code.code, problem.is_error) == ("S212", False)
+    assert str(problem.location) == f"p.dpl:{place}"
+    assert problem.message == f"This can never be met: {said}."
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["A is inside R followed-by within 3 s not A.speed > 3 [m/s] followed-by A is inside R"],
+        ["A is inside R followed-by A is inside R followed-by A is inside R"],
+        ["A is inside R followed-by within 60 s A.speed > 3 [m/s]", "A is not inside R"],
+        ["A is inside R followed-by A is not inside R"],
+        ["A is not inside R followed-by A is inside R"],
+        ["A is inside R followed-by A.speed > 3 [m/s] followed-by A is inside R", "not A.pace > 1 [m/s]"],
+    ],
+)
+def test_what_can_be_met_is_not(lines: list[str]) -> None:
+    assert found(conditions(*lines, concepts="person A\nroom R", options="window 5 s")) == ()
+
+
+def test_comparisons_that_no_value_decides_are_warned_about() -> None:
+    oven = domains.domain(
+        "version: 1\nconcepts: {oven: {id: string, heat: double degC, count: int}}", ("oven.heat", "oven.count")
+    )
+
+    def said(line: str) -> list[tuple[str, str]]:
+        problems = domains.checked(conditions(line, concepts="oven A"), oven)[1]
+        return [(each.code.code, each.message) for each in problems]
+
+    coldest = "nothing is colder than -273.15 degC"
+    assert said("A.heat < -300 °C") == [
+        ("S213", f"`A.heat < -300 °C` is untrue of every value of `A.heat`: {coldest}.")
+    ]
+    assert said("A.heat > -500 °F") == [("S213", f"`A.heat > -500 °F` is true of every value of `A.heat`: {coldest}.")]
+    assert said("A.count < 3000000000") == [
+        ("S213", "`A.count < 3000000000` is true of every value of `A.count`: it is of type int.")
+    ]
+    assert said("A.count > 3000000000") == [("S159", "`A.count > 3000000000` can never be true.")]
+    assert said("A.heat > -273 °C") == said("A.heat < 3 K") == said("A.count < 2000000000") == []

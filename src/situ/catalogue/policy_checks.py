@@ -183,3 +183,22 @@ CONSUMPTION_UNUSED = define(
     severity=Severity.OBSERVATION,
     mode=str,
 )
+NEVER_MET = define(
+    "S212",
+    "condition that no times can meet",
+    "This can never be met: {reason}.",
+    "Give the window or the `within` another length, or take out what excludes the rest.",
+    severity=Severity.WARNING,
+    reason=str,
+)
+COMPARED_OUTSIDE = define(
+    "S213",
+    "comparison outside the domain of its attribute",
+    "`{text}` is {verdict} of every value of `{attribute}`: {domain}.",
+    "Compare with a value that the attribute can have on both sides.",
+    severity=Severity.WARNING,
+    text=str,
+    verdict=str,
+    attribute=str,
+    domain=str,
+)

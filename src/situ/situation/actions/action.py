@@ -86,9 +86,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """A line in the log of the engine."""
+    """A line in the log of the engine. Without a text, what was detected."""
 
-    text: Template
+    text: Template | None = None
     level: str = "info"
     location: Location | None = field(default=None, compare=False, repr=False)
 
@@ -167,7 +167,8 @@ def templates_of(step: Step) -> Iterator[Template]:
             if sent is not None:
                 yield from templates_in(sent)
         case Log(text=said):
-            yield said
+            if said is not None:
+                yield said
         case DeletePolicy(policy=policy) | SuspendPolicy(policy=policy):
             yield policy
 

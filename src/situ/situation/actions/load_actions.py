@@ -191,7 +191,7 @@ def step_as_json(step: Step) -> dict[str, Any]:
         case Command(to=to, data=sent):
             return {"command": str(to)} | ({"data": data_as_json(sent)} if sent is not None else {})
         case Log(text=said, level=level):
-            return {"log": str(said), "level": level}
+            return {"log": "" if said is None else str(said), "level": level}
         case DeletePolicy(policy=policy):
             return {"delete policy": str(policy)}
         case SuspendPolicy(policy=policy):

@@ -117,7 +117,8 @@ def _deed(key: str, action: Action, step: Step, facts: Facts, situation: Any) ->
                 key=key, verb="command", target=target, body=situation if sent is None else render_data(sent, facts)
             )
         case Log(text=line, level=level):
-            return Deed(key=key, verb="log", body=_one_line(render_text(line, facts)), level=level)
+            said = render_text(line, facts) if line is not None else _in_words(facts)
+            return Deed(key=key, verb="log", body=_one_line(said), level=level)
         case DeletePolicy(policy=policy):
             return Deed(key=key, verb="delete policy", target=_name(action, render_text(policy, facts), "a policy"))
         case SuspendPolicy(policy=policy):

@@ -46,7 +46,7 @@ _NEEDS: Mapping[str, tuple[int, int, str]] = {
     "notify": (1, 99, "notify headquarters 'help'"),
     "webhook": (1, 1, "webhook https://example.org/alarm"),
     "command": (1, 1, "command siren-1"),
-    "log": (1, 99, "log 'someone is alone'"),
+    "log": (0, 99, "log 'someone is alone'"),
     "delete policy": (1, 1, "delete policy night-watch"),
     "suspend policy": (1, 1, "suspend policy night-watch"),
 }
@@ -97,6 +97,8 @@ def steps_of(action: Action, actions: Actions) -> tuple[Step, ...]:
     """What is to be done for an action of a policy, in order; nothing for one that is faulty or not known."""
     if (declared := actions.named.get(action.name)) is not None:
         return declared.steps
+    if action.name == "log" and not action.arguments:
+        return (Log(),)
     if action.name not in VERBS or not action.arguments:
         return ()
     first, *rest = action.arguments

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from situ.expr.limits import DEFAULT_LIMITS, Limits
 from situ.expr.scope import Definition, Scope, Variable
@@ -14,6 +14,8 @@ from situ.settings import Settings
 from situ.situation.actions.action import Actions
 from situ.situation.domain.check_sources import fed
 from situ.situation.domain.ontology import Concept, End, Measure, Ontology, Relationship
+from situ.situation.language import syntax
+from situ.situation.language.syntax import PolicyText
 from situ.sources.model import Push
 from situ.types.table import Types
 
@@ -79,6 +81,13 @@ class Domain:
                 return each.name
         return ""
 
+    def spelled(self, text: PolicyText) -> PolicyText:
+        """A policy with its concepts, attributes, relationships and measures spelled as the ontology does.
+
+        A name in another case is the one that there is, if there is only one; what is not known stays as it is written.
+        """
+        return _Spelling(self.ontology).policy(text)
+
     def scope(self, variables: Iterable[tuple[str, Concept]], functions: dict[str, Definition] | None = None) -> Scope:
         """Expressions over instances of concepts."""
         return Scope(
@@ -103,3 +112,62 @@ def _kept(pushes: Iterable[Push]) -> dict[End, tuple[str, int]]:
                 each.keep // timedelta(microseconds=1),
             )
     return found
+
+
+class _Spelling:
+    """The names of one policy. Names that are spelled right cost a look into a dictionary."""
+
+    def __init__(self, ontology: Ontology) -> None:
+        self.ontology = ontology
+        self.concepts: dict[str, Concept] = {}
+
+    def policy(self, text: PolicyText) -> PolicyText:
+        concepts = tuple(self._concept(each) for each in text.concepts)
+        return replace(text, concepts=concepts, conditions=self._condition(text.conditions))
+
+    def _concept(self, written: syntax.ConceptDef) -> syntax.ConceptDef:
+        name = _spelled(written.concept, self.ontology.concepts)
+        concept = self.ontology.concepts.get(name.text)
+        if concept is None:
+            return written
+        self.concepts.setdefault(written.alias.text, concept)
+        properties = tuple(
+            replace(each, attribute=self._attribute(concept, each.attribute)) for each in written.properties
+        )
+        return replace(written, concept=name, properties=properties)
+
+    def _attribute(self, concept: Concept | None, name: syntax.Name) -> syntax.Name:
+        if concept is None or concept.attribute(name.text) is not None:
+            return name
+        return _spelled(name, {each.name: each for each in concept.attributes})
+
+    def _condition(self, written: syntax.Condition) -> syntax.Condition:
+        match written:
+            case syntax.Relation(relationship=name):
+                return replace(written, relationship=_spelled(name, self.ontology.relationships))
+            case syntax.Comparison(left=left, right=right):
+                return replace(written, left=self._operand(left), right=self._operand(right))
+            case syntax.FollowedBy(first=first, second=second):
+                return replace(written, first=self._condition(first), second=self._condition(second))
+            case syntax.AllOf(parts=parts) | syntax.AnyOf(parts=parts):
+                return replace(written, parts=tuple(map(self._condition, parts)))
+            case _:
+                assert_never(written)
+
+    def _operand(self, written: syntax.Operand) -> syntax.Operand:
+        match written:
+            case syntax.MeasureOf(measure=name):
+                return replace(written, measure=_spelled(name, self.ontology.measures))
+            case syntax.AttributeOf(alias=alias, attribute=name):
+                return replace(written, attribute=self._attribute(self.concepts.get(alias.text), name))
+            case syntax.Value():
+                return written
+            case _:
+                assert_never(written)
+
+
+def _spelled(name: syntax.Name, known: Mapping[str, object]) -> syntax.Name:
+    if name.text in known:
+        return name
+    alike = [each for each in known if each.casefold() == name.text.casefold()]
+    return replace(name, text=alike[0]) if len(alike) == 1 else name

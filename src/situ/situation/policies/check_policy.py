@@ -19,6 +19,7 @@ from situ.catalogue import (
     CONSUMPTION_UNUSED,
     KEPT_TOO_LONG,
     NEVER_HOLDS,
+    NEVER_MET,
     NOTHING_TRIGGERS,
     UNKNOWN_CONCEPT,
 )
@@ -48,6 +49,7 @@ from situ.situation.policies.policy import (
     Relation,
     Then,
 )
+from situ.situation.policies.time_bounds import dead_conditions
 from situ.situation.policies.wording import duration_text
 
 MOST_REPEATED = 1_000_000
@@ -64,7 +66,8 @@ def check_policy(text: PolicyText, domain: Domain, problems: Problems, *, name: 
 
 class _Checking:
     def __init__(self, text: PolicyText, domain: Domain, problems: Problems) -> None:
-        self.text, self.domain, self.problems = text, domain, problems
+        self.written, self.text = text, domain.spelled(text)
+        self.domain, self.problems = domain, problems
         self.concepts = self._concepts()
         self.relations = Relations(domain, self.concepts, problems)
         self.window = _microseconds(text.window, domain.window)
@@ -91,7 +94,7 @@ class _Checking:
             consumption=text.consumption or Consumption.CHRONICLE,
             when=text.when or When.OPENING,
             actions=actions,
-            text=print_policy(text),
+            text=print_policy(self.written),
             location=text.location,
         )
 
@@ -197,6 +200,10 @@ class _Checking:
             self.problems.add(self._nothing_triggers(clauses, conditions))
         needed = [only.relation for (only, *more) in clauses if not more and isinstance(only, Is) and not only.negated]
         self.problems.extend(_never_together(needed, aliases, places))
+        written = dict(_written(conditions))
+        for dead in dead_conditions(parts, self.window):
+            first = dead.literal.first if isinstance(dead.literal, Then) else dead.literal
+            self.problems.add(NEVER_MET(written[first.place], reason=dead.reason))
         return parts, clauses
 
     def _kept_too_long(self, places: dict[Relation, Location | None]) -> Iterator[Problem]:
@@ -265,6 +272,19 @@ def _parts(literal: Literal) -> tuple[Is, ...]:
 def _happens(literal: Literal) -> bool:
     """Whether a literal produces occurrences in time."""
     return any(not part.negated and part.relation.kind is not Kind.CONSTRAINT for part in _parts(literal))
+
+
+def _written(condition: resolved.Condition) -> Iterator[tuple[int, Location | None]]:
+    """Where each literal is written, by its number."""
+    match condition:
+        case resolved.Holds(literal=literal, location=location):
+            yield literal.place, location
+        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+            for part in parts:
+                yield from _written(part)
+        case resolved.FollowedBy(first=first, second=second):
+            yield from _written(first)
+            yield from _written(second)
 
 
 def _places(condition: resolved.Condition) -> Iterator[tuple[Relation, Location | None]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from situ.catalogue import (
+    COMPARED_OUTSIDE,
     CONDITION_UNFIT,
     EVENT_BASED_PROPERTY,
     NEVER_HOLDS,
@@ -34,7 +35,7 @@ from situ.situation.domain.ontology import Concept, End, Measure, Relationship
 from situ.situation.domain.reach import reach_of
 from situ.situation.language import syntax
 from situ.situation.language.print import print_condition, print_property
-from situ.situation.policies.impossible import is_impossible
+from situ.situation.policies.impossible import is_impossible, outside_domain
 from situ.situation.policies.pieces import Pieces
 from situ.situation.policies.policy import IT, LEFT, RIGHT, Relation, Side
 from situ.types.model import BOOLEAN
@@ -263,6 +264,11 @@ class Relations:
         if is_impossible(test):
             self.problems.add(NEVER_HOLDS(place, text=shown))
             return None
+        if compares and (outside := outside_domain(test)) is not None:
+            verdict, read, why = outside
+            attribute = f"{names[read.variable]}.{'.'.join(read.path)}"
+            said = "true" if verdict else "untrue"
+            self.problems.add(COMPARED_OUTSIDE(place, text=shown, verdict=said, attribute=attribute, domain=why))
         left, *right = (side for side in sides if side is not None)
         made = Relation(
             text=shown,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from situ.expr.tree import And, Apply, Compare, In, Literal, Node, Or, Read, rebuild
+from situ.expr.tree import And, Apply, Compare, In, IsNull, Literal, Node, Not, Or, Read, rebuild
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -40,6 +40,25 @@ def is_impossible(node: Node) -> bool:
             return overload.name in _DISTANCES and (most < 0 or (most == 0 and op == "<"))
         case _:
             return False
+
+
+def outside_domain(test: Node) -> tuple[bool, Read, str] | None:
+    """Of a simplified comparison that no value of its attribute can decide: what it always is, and why.
+
+    The attribute is the one that is read. Only what holds of every value is known: numbers of so many bits, and that
+    nothing is colder than absolute zero.
+    """
+    match test:
+        case Or(args=(Not(arg=IsNull(arg=Read() as read)), Literal(value=None))):
+            return True, read, f"it is of type {read.type}"
+        case Compare(op=op, left=Read(unit=unit) as read, right=Literal(value=int() | float() as value)) if (
+            unit.is_point
+        ):
+            coldest = -unit.offset / unit.scale
+            shown = f"nothing is colder than {float(coldest):g} {unit}"
+            if value < coldest or (value == coldest and op in ("<", ">=")):
+                return _TESTS[op](coldest + 1, value), read, shown
+    return None
 
 
 def exclude_each_other(conditions: Iterable[Node]) -> bool:
