@@ -318,7 +318,7 @@ def test_problems_inside_values_point_into_them() -> None:
         "  |   A is within 5 s of B\n"
         "  |               ^^^\n"
         "  because X104: `distance` of `within`: a value in s and one in m do not go together.\n"
-        "  hint: They measure different things; compare values of one dimension."
+        "  hint: They measure different things and cannot be converted."
     )
 
 

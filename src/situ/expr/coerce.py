@@ -32,6 +32,7 @@ from situ.types.model import (
 )
 from situ.units import NO_UNIT, IncompatibleUnits, Unit, Units, conversion
 
+_COMPARISONS = frozenset(f"`{operator}`" for operator in ("=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"))
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
@@ -255,9 +256,14 @@ class Meeting:
         if node.unit.labels or expected.labels:
             remedy = "Labels such as currencies convert only by a function that says how."
         elif node.unit.factors and expected.factors:
-            remedy = "They measure different things; compare values of one dimension."
+            advice = "; compare values of one dimension" if self.what in _COMPARISONS else " and cannot be converted"
+            remedy = f"They measure different things{advice}."
+        elif node.unit.factors:
+            remedy = (
+                f"Divide it by `1 [{node.unit}]` to get a plain number, or declare {node.unit} where one is expected."
+            )
         else:
-            remedy = "Declare the unit of the attribute without one, or divide by `1 [unit]` to get a plain number."
+            remedy = f"Declare what has no unit as one in {expected}, or multiply it by `1 [{expected}]`."
         return Mismatch(WRONG_UNIT(self.at(node), what=self.what, found=found, expected=wanted, remedy=remedy))
 
 

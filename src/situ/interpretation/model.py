@@ -300,6 +300,17 @@ class Context:
         """Whether it, or one between it and root, declares a type of this name."""
         return any(name in each.own for each in self.chain)
 
+    def type_text(self, type: Type) -> str:
+        """The name of a type; where another context of the chain has one of that name, with the one whose it is."""
+        name = str(type)
+        named = [
+            each
+            for each in self.chain
+            if name in each.own or (each.parent is None and each.types.get(name) is not None)
+        ]
+        owner = next((each.id for each in named if each.types.get(name) == type), "")
+        return f"{owner}:{name}" if owner and len(named) > 1 else name
+
     def types_of(self, direction: Direction) -> Types:
         """What the names of source types, and in patterns, mean in this direction."""
         return self.types if direction is Direction.IN else self.root.types

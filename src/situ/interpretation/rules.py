@@ -110,7 +110,7 @@ def _check_parameter(rule: Rule, each: RuleText, context: Context, problems: Pro
     conversion = context.conversion(rule.function)
     if conversion is None or is_subtype(rule.pattern.target, conversion.parameter.type):
         return True
-    parameter, type = str(conversion.parameter.type), str(rule.pattern.target)
+    parameter, type = (context.type_text(each) for each in (conversion.parameter.type, rule.pattern.target))
     place = each.function.location
     problems.add(PARAMETER_UNFIT(place, function=rule.function, parameter=parameter, type=type))
     return False

@@ -167,11 +167,17 @@ class _Compiling:
         self.rules = Rules.of(context, direction)
         self.mappings = mappings_in_force(context, direction)
 
+    @property
+    def _sides(self) -> tuple[str, str]:
+        """The contexts that types come from and go to."""
+        own, root = self.context.id, self.context.root.id
+        return (own, root) if self.direction is Direction.IN else (root, own)
+
     def transformation(self, event: Struct, problems: Problems) -> Transformation | None:
         mapping = mapping_for(event, self.mappings)
         if mapping is None:
             return self._unmapped(event, problems)
-        found = Verification(source=event, target=mapping.target, where=mapping.location)
+        found = Verification(source=event, target=mapping.target, sides=self._sides, where=mapping.location)
         made = self._made(found, mapping)
         problems.extend(found.problems)
         return made
@@ -207,7 +213,7 @@ class _Compiling:
             other = "another type has that name there" if self.targets.get(event.name) else "it is not known there"
             self._not_available(event, f"it has no mapping, and {other}", problems)
             return None
-        found = Verification(source=source, target=target)
+        found = Verification(source=source, target=target, sides=self._sides)
         made = self._made(found, None)
         if made is None:
             reason = "; ".join(problem.message.removesuffix(".") for problem in found.problems.errors)

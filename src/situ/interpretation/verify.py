@@ -32,11 +32,12 @@ from situ.units import NO_UNIT, Unit
 class Verification:
     """What is found out about one event type on its way from ``source`` to ``target``.
 
-    ``where`` is the mapping's place, if there is one.
+    ``where`` is the mapping's place, if there is one; ``sides`` are the contexts that the two types belong to.
     """
 
     source: Struct
     target: Struct
+    sides: tuple[str, str] = ("", "")
     where: Location | None = None
     problems: Problems = field(default_factory=Problems)
     lossy: bool = False
@@ -46,13 +47,22 @@ class Verification:
     def failed(self) -> bool:
         return bool(self.problems.errors)
 
+    @property
+    def _into(self) -> str:
+        return self._of_side(self.target, 1)
+
+    def _of_side(self, type: Type, side: int) -> str:
+        """The name of a type; where both sides call their types alike, with the context whose it is."""
+        name = self.sides[side]
+        return f"{name}:{type}" if name and str(self.source) == str(self.target) else str(type)
+
     def unfit(self, at: str, found: str, expected: Type, rule: Rule | None = None, remedy: str = "") -> None:
         usual = "Let a rule convert it, except it by a rule of its own, or declare the attribute with what it gets."
         self._add(
             RESULT_UNFIT(
                 self._at(rule),
                 target=at or "the event",
-                type=str(self.target),
+                type=self._into,
                 found=found,
                 expected=str(expected),
                 remedy=remedy or usual,
@@ -60,14 +70,14 @@ class Verification:
         )
 
     def not_supplied(self, at: str, source: Type | None) -> None:
-        self._add(NOT_SUPPLIED(self.where, target=at, type=str(self.target), source=str(source or self.source)))
+        self._add(NOT_SUPPLIED(self.where, target=at, type=self._into, source=self._of_side(source or self.source, 0)))
 
     def drop(self, path: str) -> None:
         self.dropped.append(path)
-        self._add(ATTRIBUTE_DROPPED(self.where, path=path, source=str(self.source), target=str(self.target)))
+        self._add(ATTRIBUTE_DROPPED(self.where, path=path, source=self._of_side(self.source, 0), target=self._into))
 
     def optional_feeds_required(self, at: str) -> None:
-        self._add(OPTIONAL_FEEDS_REQUIRED(self.where, target=at, type=str(self.target)))
+        self._add(OPTIONAL_FEEDS_REQUIRED(self.where, target=at, type=self._into))
 
     def reads_unconverted(self, at: str, path: str, rule: Rule) -> None:
         self._add(READS_UNCONVERTED(self.where, target=at, path=path, rule=str(rule)))
@@ -83,9 +93,7 @@ class Verification:
     def incompatible(self, at: str, units: tuple[Unit, Unit], *, physical: bool) -> None:
         found, expected = map(str, units)
         if physical:
-            problem = INCOMPATIBLE_DIMENSIONS(
-                self.where, target=at, type=str(self.target), found=found, expected=expected
-            )
+            problem = INCOMPATIBLE_DIMENSIONS(self.where, target=at, type=self._into, found=found, expected=expected)
         else:
             form = f"name: T {found} -> T {expected} = …"
             problem = NO_FUNCTION_BETWEEN(self.where, path=at, found=found, expected=expected, form=form)
@@ -94,23 +102,21 @@ class Verification:
     def left_in_unit(self, at: str, rule: Rule, units: tuple[Unit, Unit]) -> None:
         found, expected = (str(each) or "no unit" for each in units)
         self._add(
-            LEFT_IN_UNIT(
-                rule.location, rule=str(rule), target=at, type=str(self.target), found=found, expected=expected
-            )
+            LEFT_IN_UNIT(rule.location, rule=str(rule), target=at, type=self._into, found=found, expected=expected)
         )
 
     def fractional(self, at: str, units: tuple[Unit, Unit]) -> None:
         found, expected = map(str, units)
-        self._add(FRACTIONAL_RESULT(self.where, target=at, type=str(self.target), found=found, expected=expected))
+        self._add(FRACTIONAL_RESULT(self.where, target=at, type=self._into, found=found, expected=expected))
 
     def loses(self, at: str, reason: str) -> None:
         self.lossy = True
-        self._add(LOSSY(self.where, target=at, type=str(self.target), reason=reason))
+        self._add(LOSSY(self.where, target=at, type=self._into, reason=reason))
 
     def one_sided(self, at: str, units: tuple[Unit, Unit]) -> None:
         known = "its source has no unit, it is in {}" if units[0] == NO_UNIT else "its source is in {}, it has no unit"
         reason = known.format(units[1] if units[0] == NO_UNIT else units[0])
-        self._add(UNIT_ON_ONE_SIDE(self.where, target=at, type=str(self.target), reason=reason))
+        self._add(UNIT_ON_ONE_SIDE(self.where, target=at, type=self._into, reason=reason))
 
     def add_all(self, problems: tuple[Problem, ...]) -> None:
         self.problems.extend(problems)
