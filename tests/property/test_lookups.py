@@ -20,6 +20,7 @@ from situ.interpretation.model import Context, Direction, Lookup
 from situ.interpretation.transformation import Transformation, transformations
 from situ.project.check import check_folder
 from situ.sources import Table
+from situ.types.model import DATE, TIMESTAMP, Attribute
 from tests.looked_up_files import building
 from tests.project_files import write
 
@@ -60,13 +61,29 @@ class Compiled:
     rows: Rows
     converter: Converter
 
+    @property
+    def begins(self) -> list[Attribute]:
+        """The columns that say from when on rows are valid."""
+        lookups = [each.of for each in self.way.externals.values() if isinstance(each.of, Lookup)]
+        found = {of.as_of: of.row.attribute(of.as_of) for of in lookups if of.as_of}
+        return [each for each in found.values() if each is not None]
 
-@pytest.fixture(scope="module", params=["event", "now", "'2026-11-01T03:00:00Z'"])
+
+def days(time: datetime) -> datetime:
+    return DAY + 24 * (time - DAY)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("event", TIMESTAMP), ("now", TIMESTAMP), ("'2026-11-01T03:00:00Z'", TIMESTAMP), ("event", DATE)],
+)
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Compiled]:
-    """Ways that look up, where prices are those of one time or another."""
+    """Ways that look up, where prices are those of one time or another, valid from an instant or from a day on."""
+    time, begin = request.param
     folder: Path = tmp_path_factory.mktemp("building")
     files = building("sqlite:///building.db")
-    files["contexts/us.yaml"] = files["contexts/us.yaml"].replace("time: event", f"time: {request.param}")
+    files["contexts/us.yaml"] = files["contexts/us.yaml"].replace("time: event", f"time: {time}")
+    files["sources/all.yaml"] = files["sources/all.yaml"].replace("valid_from: timestamp", f"valid_from: {begin}")
     write(folder, {"situ.yaml": "name: building\n", **files})
     checked = check_folder(folder)
     assert checked.deployment is not None, checked.errors
@@ -89,6 +106,10 @@ def test_what_is_looked_up_is_what_a_walk_over_the_table_finds(
     time: datetime,
     received: datetime,
 ) -> None:
+    (begin,) = [each.type for of in compiled for each in of.begins]
+    if begin == DATE:  # an hour is a day then, also of what happens
+        rates = [{**each, "valid_from": days(each["valid_from"]).date()} for each in rates]
+        time, received = days(time), days(received)
     tables = {"rates": rates, "people": names}
     for each in compiled:
         way, data = each.way, sale if each.way.source.name == "Sale" else sighting

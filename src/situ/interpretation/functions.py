@@ -37,6 +37,7 @@ from situ.interpretation.function_checks import (
     check_units,
 )
 from situ.interpretation.model import Context, Conversion, Expression, Lookup, Missing, State
+from situ.sources.model import may_be_as_of
 from situ.types.decode import decode
 from situ.types.lookup import Lookup as Names
 from situ.types.model import TIMESTAMP, Attribute, Struct, plain
@@ -173,9 +174,9 @@ class _Defining:
             return None
         columns = {attribute.name: attribute.type for attribute in row.attributes}
         wanted = [column for column, _ in each.keys]
-        if each.as_of is not None and plain(columns.get(each.as_of.text, TIMESTAMP)) != TIMESTAMP:
-            instants = tuple(name for name, type in columns.items() if plain(type) == TIMESTAMP)
-            self._unknown(text, each, each.as_of, f"column `{each.as_of.text}` of instants", instants)
+        if each.as_of is not None and not may_be_as_of(columns.get(each.as_of.text, TIMESTAMP)):
+            instants = tuple(name for name, type in columns.items() if may_be_as_of(type))
+            self._unknown(text, each, each.as_of, f"column `{each.as_of.text}` of instants or dates", instants)
         elif each.as_of is not None:
             wanted.append(each.as_of)
         for column in wanted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -323,8 +324,9 @@ class _Walk:
         if not lookup.as_of:
             return rows[0] if rows else None
         meant = {"event": self.envelope.get("time"), "now": self.envelope.get("received")}
-        time = meant[function.time] if function.time in meant else read_timestamp(function.time)
-        return max((row for row in rows if row[lookup.as_of] <= time), key=lambda row: row[lookup.as_of], default=None)
+        time: Any = meant[function.time] if function.time in meant else read_timestamp(function.time)
+        begun = [(begin, row) for row in rows if (begin := _begin(row[lookup.as_of])) <= time]
+        return max(begun, key=lambda each: each[0])[1] if begun else None
 
     def _without_row(self, function: Conversion, into: Type, path: str) -> Any:
         if function.missing is Missing.ERROR:
@@ -361,6 +363,13 @@ class _Walk:
         if isinstance(target, Decimal):
             return decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-target.scale))
         return value
+
+
+def _begin(value: date) -> datetime:
+    """A date begins at 00:00 UTC."""
+    if isinstance(value, datetime):
+        return value
+    return datetime(value.year, value.month, value.day, tzinfo=UTC)
 
 
 def _scaled(value: Any, scale: Fraction, offset: Fraction, into: Type) -> Any:
