@@ -121,6 +121,17 @@ def test_no_row_is_an_error_at_every_place_that_needs_it(tmp_path: Path) -> None
     assert codes == [("INT705", "price"), ("INT705", "parts[0]"), ("INT705", "parts[1]")]
 
 
+def test_who_finds_no_row_is_told_the_table_the_columns_and_the_values(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    put_in_use(plan, rates=RATES)
+    early = sale(time=datetime(2026, 10, 1, tzinfo=UTC))
+    for _, path, message in out(plan, early, "us"):
+        wanted = (
+            "in the table `rates` with `base` 'EUR' and `quote` 'USD', valid at 2026-10-01T00:00:00Z by `valid_from`."
+        )
+        assert message.endswith(wanted), path
+
+
 def test_a_table_that_is_not_there_is_a_failure_and_not_the_end(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, {"clients/all.yaml": subscribed("desk", "desk", "name = 'Ann'", "name IS NULL")})
     assert delivered(plan, sighting("p1")) == []

@@ -150,7 +150,7 @@ def test_a_late_event_finds_the_reference_of_its_time(tmp_path: Path) -> None:
     assert trip.lats == [("c", 52.0), ("b", 51.0), ("a", 50.0), ("exactly", 51.0)]
     [letter] = trip.dead
     assert letter.errors[0][:2] == ("INT706", "pos")
-    assert "`to_latlon` remembers nothing for it as `ref`" in letter.errors[0][2]
+    assert "`to_latlon` remembers nothing as `ref` for the key '" in letter.errors[0][2]
     assert trip.in_hall == ["c", "b", "a", "exactly", "before"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,8 @@ from situ.catalogue import FUNCTION_FAILED, NO_REFERENCE, NO_ROW, REQUIRED_MISSI
 from situ.errors import Problem
 from situ.expr.emit_python import PythonFunction, compile_value
 from situ.expr.interpret import interpret
+from situ.expr.print import print_literal
+from situ.expr.runtime import FAILURES
 from situ.expr.simplify import simplify
 from situ.expr.tree import Node, Read, walk
 from situ.interpretation.bodies import DATA, EVENT
@@ -27,7 +30,7 @@ from situ.interpretation.json_patches import PatchPlan
 from situ.interpretation.json_structs import StructPlan
 from situ.interpretation.json_texts import NotPossible, TextPlan
 from situ.interpretation.model import Lookup, Missing, State
-from situ.interpretation.rows import Find, with_rows
+from situ.interpretation.rows import Find, time_of, with_rows
 from situ.interpretation.steps import Fault, faults
 from situ.interpretation.transformation import Transformation
 from situ.quantities import format_duration
@@ -154,7 +157,7 @@ class Converter:
                 row = Read(external.variable, (), Struct("", ()))
                 asked = any(isinstance(part, Read) and part.variable == row.variable for part in walk(fault.step.node))
                 if asked and external.of is not None and self._evaluate(row, fault.values) is None:
-                    return _missing(external, fault.path, context)
+                    return self._missing(external, fault, context)
         return FUNCTION_FAILED(
             path=fault.path or "$",
             function=fault.step.function,
@@ -162,6 +165,35 @@ class Converter:
             rule="" if rule is None else str(rule),
             context=context,
         )
+
+    def _missing(self, external: External, fault: Fault, context: str) -> Problem:
+        """What was looked for, where, and for which values: who adds the row has to know them."""
+        of, function = external.of, external.function
+        if not isinstance(of, State):
+            assert of is not None
+            key = " and ".join(f"`{column}` {self._asked(node, fault)}" for column, node in external.keys)
+            if of.as_of:
+                key += f", valid at {self._asked(time_of(function), fault)} by `{of.as_of}`"
+            path, name = fault.path, of.name
+            return NO_ROW(path=path, function=function.name, name=name, source=of.source, key=key, context=context)
+        waited = (
+            f", although it waited for {format_duration(function.hold)}" if function.missing is Missing.HOLD else ""
+        )
+        return NO_REFERENCE(
+            path=fault.path,
+            function=function.name,
+            name=of.name,
+            key=f"the key {self._asked(external.keys[0][1], fault)}",
+            waited=waited,
+            event=of.event.name,
+            context=context,
+        )
+
+    def _asked(self, node: Node, fault: Fault) -> str:
+        try:
+            return _shown(self._evaluate(node, fault.values))
+        except (*FAILURES, KeyError):  # of a sample the envelope may be made up
+            return "that cannot be told"
 
     def _text_function(self) -> _Text:
         made = self.transformation
@@ -216,12 +248,12 @@ def _given(fault: Fault) -> str:
     return "".join(f", {name} is {value}" for name, value in list(found.items())[:_MOST_GIVEN])
 
 
-def _missing(external: External, path: str, context: str) -> Problem:
-    of, function = external.of, external.function
-    if not isinstance(of, State):
-        assert of is not None
-        return NO_ROW(path=path, function=function.name, name=of.name, context=context)
-    waited = f", although it waited for {format_duration(function.hold)}" if function.missing is Missing.HOLD else ""
-    return NO_REFERENCE(
-        path=path, function=function.name, name=of.name, waited=waited, event=of.event.name, context=context
-    )
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null, which no row has"
+    if isinstance(value, (dict, list)):
+        return "this value"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    text = print_literal(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

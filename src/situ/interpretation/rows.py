@@ -14,7 +14,7 @@ from situ.expr.overload import Overload
 from situ.expr.tree import Apply, Field, Literal, MakeStruct, Node, Read, rebuild
 from situ.interpretation.bodies import EVENT
 from situ.interpretation.calls import External
-from situ.interpretation.model import Lookup, State
+from situ.interpretation.model import Conversion, Lookup, State
 from situ.types.model import TIMESTAMP, Attribute, Struct, plain
 from situ.types.scalars import read_timestamp
 
@@ -54,7 +54,7 @@ def _call(external: External, find: Find) -> Apply:
     of, function = external.of, external.function
     keys = [key for _, key in external.keys] if of is not None else [_argument(external)]
     if isinstance(of, Lookup) and of.as_of:
-        keys.append(_time(function.time))
+        keys.append(time_of(function))
     elif isinstance(of, State):
         keys.append(_time("event"))
 
@@ -78,6 +78,11 @@ def _argument(external: External) -> Node:
     if not external.function.nulls:
         return value
     return MakeStruct((("value", value),), Struct("", (Attribute(name="value", type=value.type, optional=True),)))
+
+
+def time_of(function: Conversion) -> Node:
+    """The instant for which a function looks for rows."""
+    return _time(function.time)
 
 
 def _time(means: str) -> Node:
