@@ -139,7 +139,9 @@ async def publish_again(bus: Bus, letter: Letter) -> None:
         raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{said.code} {said.message.rstrip('.')}"))
     if isinstance(said, PublishAck) and said.dead:
         dead = said.dead[0]
-        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=f"{dead.code} {dead.message.rstrip('.')}"))
+        reasons = [(dead.code, dead.message), *((each.code, each.message) for each in dead.others)]
+        reason = "; ".join(f"{code} {message.rstrip('.')}" for code, message in reasons)
+        raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=reason))
 
 
 async def mark_retried(bus: Bus, done: Iterable[Letter]) -> None:

@@ -41,7 +41,7 @@ from situ.event.isolation import failed, failed_by, failed_text, is_of_event, wr
 from situ.event.message import EventKey, Message, Stored, join_lines, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
-from situ.overlay.messages import Dead
+from situ.overlay.messages import Dead, Said
 from situ.quality.whom import Whom
 from situ.registry.engines import engine_alive, report_adopted
 from situ.registry.snapshots import fetch_deployment, watch_deployments
@@ -50,6 +50,7 @@ _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
 _TRY_EVERY = 2.0
 _PAUSE = 0.2
+_MOST_TOLD = 50  # reasons why one event is dead that its publisher is told at once
 _REMEDY = "It goes on from its cursor when it is started again; nothing was lost."
 
 
@@ -515,8 +516,9 @@ class EdgeEngine:
 
 
 def _told(bad: Bad) -> Dead:
-    code, _, message, hint = bad.errors[0]
-    return Dead(seq=bad.seq, code=code, message=message, hint=hint)
+    (code, _, message, hint), *others = bad.errors[:_MOST_TOLD]
+    more = tuple(Said(code=code, message=message, hint=hint) for code, _, message, hint in others)
+    return Dead(seq=bad.seq, code=code, message=message, hint=hint, others=more)
 
 
 def _together(stores: list[asyncio.Future[Ack]], told: tuple[Dead, ...]) -> asyncio.Future[tuple[Dead, ...]]:

@@ -45,7 +45,7 @@ class Packet:
         self.size = 0
         self.body = b""
         self.ids: list[str] = []
-        self.dead: dict[int, Problem] = {}
+        self.dead: dict[int, tuple[Problem, ...]] = {}
         # The result is None or the error: an error nobody asks for is no mistake.
         self.outcome: asyncio.Future[SituError | None] = asyncio.get_running_loop().create_future()
 
@@ -88,8 +88,8 @@ class Receipt:
         error = packet.outcome.result() if packet.outcome.done() else (yield from asyncio.shield(packet.outcome))
         if error is not None:
             raise error
-        if packet.dead and (problem := packet.dead.get(self._number)) is not None:
-            raise SituError(problem)
+        if packet.dead and (problems := packet.dead.get(self._number)) is not None:
+            raise SituError(*problems)
         return self.key
 
     def __repr__(self) -> str:
@@ -301,7 +301,8 @@ class Sender:
 
     def _acknowledged(self, packet: Packet, answer: PublishAck) -> None:
         for each in answer.dead:
-            packet.dead[each.seq] = problem_told(each.code, each.message, each.hint)
+            others = (problem_told(said.code, said.message, said.hint) for said in each.others)
+            packet.dead[each.seq] = (problem_told(each.code, each.message, each.hint), *others)
         self._attempt = 0
         while self._packets and self._packets[0].last <= answer.up_to:
             done = self._packets.popleft()

@@ -291,12 +291,13 @@ class ScopeAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dead:
-    """An event of a stored message that became a dead letter."""
+    """An event of a stored message that became a dead letter, with the first reason and the others."""
 
     seq: int
     code: str
     message: str
     hint: str = ""
+    others: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
