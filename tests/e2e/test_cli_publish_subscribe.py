@@ -283,3 +283,47 @@ def test_an_event_is_explained_by_its_key_its_position_and_its_id(situ: Situ, pl
         assert situ("explain", "event", name, "--json", cwd=plant).data["key"] == key
     shown = situ("explain", "event", key, cwd=plant).out
     assert "  board/hot  `value > 30.0 degC` is false (value = 12.0 degC)\n" in shown
+
+
+def test_everything_that_is_wrong_with_an_event_is_told(situ: Situ, plant: Path) -> None:
+    ran = situ("publish", "Reading", "--data", '{"sensor": 5, "value": "hot"}', cwd=plant)
+    assert (ran.code, ran.out) == (1, "0 events stored, 1 refused\n")
+    assert [line.split("error ")[1] for line in ran.err.splitlines() if "error " in line] == [
+        "INT703: `sensor` is the number 5, expected `string`.",
+        'INT703: `value` is the text "hot", expected `double`.',
+    ]
+    (letter,) = [each for each in situ("dead-letters", "list", "--json", cwd=plant).data if each["others"]]
+    again = situ("dead-letters", "retry", letter["id"], cwd=plant)
+    assert "`sensor` is" in again.err
+    assert "`value` is" in again.err
+
+
+TAIL = ("tail", "--since", "begin", "--json")
+
+
+def test_an_operator_sees_all_events_without_a_client(situ: Situ, plant: Path) -> None:
+    assert publish(situ, plant, reading("tail-1", 20), reading("tail-2", 40)).code == 0
+    assert situ("publish", "Alarm", "--data", '{"text": "tail"}', cwd=plant).code == 0
+    about = ("--where", "sensor LIKE 'tail-%' AND value > 30 °C")
+    (hot,) = events(situ(*TAIL, "--type", "Reading", *about, "--limit", "1", cwd=plant))
+    assert (hot["data"], hot["source"], hot["type"]) == ({"sensor": "tail-2", "value": 40.0}, "sensor", "Reading")
+    # Without a type it is about all that have what is asked for.
+    both = events(situ(*TAIL, "--where", "sensor LIKE 'tail-%'", "--limit", "2", cwd=plant))
+    assert [each["data"]["sensor"] for each in both] == ["tail-1", "tail-2"]
+    (alarm,) = events(situ(*TAIL, "--type", "Alarm", "--where", "text = 'tail'", "--limit", "1", cwd=plant))
+    assert alarm["data"] == {"text": "tail"}
+    assert not [each for each in situ("status", "--json", cwd=plant).data["clients"] if each.startswith("console")]
+
+
+def test_a_tail_goes_on_and_ends(situ: Situ, plant: Path) -> None:
+    with started("tail", "--where", "sensor = 'later'", "--limit", "1", cwd=plant) as tail:
+        tail.until("Waiting for events")
+        assert publish(situ, plant, reading("later")).code == 0
+        assert tail.end() == 0
+    assert tail.lines[0].endswith('{"sensor": "later", "value": 20.5}\n')
+    nothing = situ("tail", "--where", "sensor = 'never'", "--timeout", "1s", cwd=plant)
+    assert (nothing.code, nothing.out, "No event came in time." in nothing.err) == (1, "", True)
+    assert "Did you mean `Alarm`?" in situ("tail", "--type", "Alrm", cwd=plant).err
+    assert situ("tail", "--where", "nobody > 3", cwd=plant).code == 2
+    unfit = situ("tail", "--type", "Alarm", "--where", "value > 3 °C", cwd=plant)
+    assert (unfit.code, "INT602" in unfit.err) == (1, True)

@@ -13,6 +13,7 @@ import pytest
 from situ.cli.explain_visibility import _as_client
 from situ.cli.explained_event import explain_event
 from situ.cli.explained_visibility import explain_visibility
+from situ.cli.output import standard_output
 from situ.cli.show_explained_event import show_explained_event
 from situ.edge.asking_why import WhyVisible
 from situ.errors import SituError
@@ -252,11 +253,11 @@ def test_with_credentials_alone(tmp_path: Path) -> None:
             await publish(zone, *ALARMS)
             credentials = Path(server.file("desk"))
             key = seal_of(zone.registry.current().numbers.seal).key("press.1.2")
-            told = await _as_client(tmp_path, credentials, server.url, key, "", "", "desk/all")
+            told = await _as_client(tmp_path, standard_output(), credentials, server.url, key, "", "", "desk/all")
             assert told.text.endswith("membership  office\nvisible")
             assert told.data["side"] == "consumer"
             with pytest.raises(SituError) as error:
-                await _as_client(tmp_path, credentials, server.url, key, "", "", "crew/all")
+                await _as_client(tmp_path, standard_output(), credentials, server.url, key, "", "", "crew/all")
             assert error.value.code == "R011"
 
     with admitting_server(tmp_path / "nats", "desk") as server:

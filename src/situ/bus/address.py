@@ -10,15 +10,18 @@ credentials of one client only is that client, the *principal* of the address, a
 from __future__ import annotations
 
 import json
+import os
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from situ.bus.folder_lock import CREDENTIALS, read_lock
 from situ.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
-from situ.errors import SituError
-from situ.settings import Settings
+from situ.documents import parse_json, substitute
+from situ.errors import Problems, SituError
+from situ.settings import Settings, load_settings
 from situ.settings.kinds import Text
 
 TOKEN = "bus"
@@ -77,6 +80,23 @@ def embedded_address(folder: Path, zone: str, port: int) -> Address:
     """The server that a run on this folder started."""
     token = folder.resolve() / CREDENTIALS / TOKEN
     return Address(zone=zone, servers=(f"nats://127.0.0.1:{port}",), token_file=str(token))
+
+
+def settings_of_run(folder: Path, environment: Mapping[str, str] = os.environ) -> Settings | None:
+    """What the run that holds this folder was started with; None if there is none.
+
+    Somebody may be editing situ.yaml meanwhile: the run is where it was all the same.
+    """
+    holder = read_lock(folder)
+    if holder is None or not holder.settings:
+        return None
+    document = parse_json(json.dumps(dict(holder.settings)), "situ.yaml")
+    problems = Problems(document.problems)
+    if document.root is not None:
+        document = replace(document, root=substitute(document.root, environment, problems))
+    settings = load_settings(document, problems)
+    problems.raise_errors()
+    return settings
 
 
 def resolve_address(folder: Path, settings: Settings) -> Address:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
+from typing import Any
 
 from situ.catalogue import FOLDER_IN_USE, OTHER_LAYOUT
 from situ.errors import SituError
@@ -29,7 +30,8 @@ CREDENTIALS = STATE / "credentials"
 LAYOUT = 1
 """The version of what is under ``.situ`` that this release reads and writes."""
 
-_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_MOST = 1024 * 1024  # bytes of the text that are read
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -40,13 +42,16 @@ class Holder:
     pid: int
     start: str = ""
     ports: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    settings: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Those it was started with, as JSON: it is reached by them, whatever situ.yaml says by now."""
 
 
 class FolderLock:
     """Held while a run owns the folder. A second one is refused with P120."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, Any] = _NOTHING) -> None:
         self._folder = folder
+        self._settings = dict(settings)
         self._file: int | None = None
         self._start = ""
 
@@ -58,7 +63,7 @@ class FolderLock:
         keep_private(private_folder(self._folder / STATE))
         file = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _try_lock(file):
-            holder = _parse(os.pread(file, 65_536, 0))
+            holder = _parse(os.pread(file, _MOST, 0))
             os.close(file)
             pid = holder.pid if holder is not None else 0
             raise SituError(FOLDER_IN_USE(folder=str(self._folder), pid=pid))
@@ -74,7 +79,8 @@ class FolderLock:
     def announce(self, ports: Mapping[str, int]) -> None:
         """Tell others the ports of this run, by what listens there (``bus``)."""
         assert self._file is not None, "only the holder announces"
-        text = json.dumps({"pid": os.getpid(), "start": self._start, "ports": dict(ports)}).encode()
+        said = {"pid": os.getpid(), "start": self._start, "ports": dict(ports), "settings": self._settings}
+        text = json.dumps(said).encode()
         # Readers see the old text, a prefix of the new, or the new: what does not parse they read again.
         os.pwrite(self._file, text, 0)
         os.ftruncate(self._file, len(text))
@@ -102,7 +108,7 @@ def read_lock(folder: Path) -> Holder | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _parse(os.pread(file, 65_536, 0)) or Holder(pid=0)
+        return _parse(os.pread(file, _MOST, 0)) or Holder(pid=0)
     else:
         return None
     finally:
@@ -124,7 +130,12 @@ def _try_lock(file: int) -> bool:
 def _parse(text: bytes) -> Holder | None:
     try:
         fields = json.loads(text)
-        return Holder(pid=int(fields["pid"]), start=str(fields["start"]), ports=MappingProxyType(dict(fields["ports"])))
+        return Holder(
+            pid=int(fields["pid"]),
+            start=str(fields["start"]),
+            ports=MappingProxyType(dict(fields["ports"])),
+            settings=MappingProxyType(dict(fields.get("settings", {}))),
+        )
     except (ValueError, KeyError, TypeError):
         return None
 

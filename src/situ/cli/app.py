@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "publish": ("situ.cli.publish:publish", "Publish events, and wait until they are stored."),
     "subscribe": ("situ.cli.subscribe:subscribe", "Show events as they come, until Ctrl-C."),
+    "tail": ("situ.cli.tail:tail", "Show all events of the run as they are stored, until Ctrl-C."),
     "replay": (
         "situ.cli.replay:replay",
         "Replay the root log: which events would each subscription get, or what would a policy detect?",

@@ -10,6 +10,7 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
+    from situ.bus.address import settings_of_run
     from situ.cli.effective import Effect
     from situ.cli.output import Output
     from situ.deployment import Deployment
@@ -67,13 +68,15 @@ def apply(
     from situ.interpretation.changing import Allowed
     from situ.project.apply import apply_folder
     from situ.project.check import check_folder
+    from situ.project.drift import note_applied
     from situ.registry import current_user, open_registry
 
     output = begin(context, json=as_json, quiet=quiet)
     allowed = Allowed(propagate=propagate, fork=not no_fork)
     start = read_start(since, act=act)
     path = locate_project(project)
-    deployment = _sound(check_folder(path), output)
+    checked = check_folder(path)
+    deployment = _sound(checked, output)
     with refusing(), open_registry(path, deployment.settings) as registry:
         if dry_run:
             planned = registry.plan(deployment, allowed)
@@ -81,7 +84,9 @@ def apply(
             return stop_for(output, planned)
         who = current_user()
         applied = apply_folder(path, deployment, registry, who=who, reason=reason, allowed=allowed, start=start)
-        registered = Registered(path=path, settings=deployment.settings, registry=registry)
+        if not any(problem.is_error for problem in applied.problems):
+            note_applied(path, checked.digests)
+        registered = Registered(path=path, settings=settings_of_run(path) or deployment.settings, registry=registry)
         # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
         effect = bring_into_force(registered, applied.deployment)
     _show_applied(output, applied, effect)

@@ -16,7 +16,8 @@ import typer
 
 from situ.bus.address import read_secret
 from situ.bus.credentials import read_client
-from situ.cli.opened import open_project
+from situ.cli.in_force import find_run
+from situ.cli.output import Output
 from situ.settings import Settings
 
 
@@ -30,7 +31,9 @@ class AsClient:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def as_client(project: Path | None, client: str, credentials: Path | None, server: str) -> AsClient:
+def as_client(
+    project: Path | None, client: str, credentials: Path | None, server: str, output: Output | None = None
+) -> AsClient:
     """The client that is named, else the one whose credentials are given, else one of this command alone."""
     name = client
     options: dict[str, Any] = {}
@@ -45,5 +48,5 @@ def as_client(project: Path | None, client: str, credentials: Path | None, serve
         options["servers"] = (server,)
         place = project if project is not None else Path.cwd()
         return AsClient(name=name, place=place, settings=Settings(), options=options)
-    opened = open_project(project)
-    return AsClient(name=name, place=opened.path, settings=opened.deployment.settings, options=options)
+    live = find_run(project, output)
+    return AsClient(name=name, place=live.path, settings=live.settings, options=options)

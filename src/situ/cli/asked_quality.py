@@ -13,14 +13,14 @@ from situ.errors import SituError
 from situ.event.message import Message
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.in_force import Place
 
 _WITHIN = 10.0
 
 
-async def ask_quality(opened: Opened, asked: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+async def ask_quality(place: Place, asked: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The answer of the run, as data and in words; what it refuses is raised."""
-    async with bus_of(opened, "quality") as bus:
+    async with bus_of(place, "quality") as bus:
         message = Message(subject=Names(bus.zone).quality, body=json.dumps(asked).encode())
         answer = json.loads((await bus.request(message, timeout=_WITHIN)).body)
     if "code" in answer:

@@ -11,8 +11,8 @@ from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
+    from situ.cli.in_force import Live
     from situ.cli.letters import Letter
-    from situ.cli.opened import Opened
     from situ.errors import Problem
 
 app = group(
@@ -46,10 +46,10 @@ def list_letters(
     """
     import asyncio
 
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
-    found = asyncio.run(_latest(open_project(project), client, code.upper(), limit))
+    found = asyncio.run(_latest(find_run(project, output), client, code.upper(), limit))
 
     def shown() -> Any:
         from situ.cli.show_letters import show_letters
@@ -76,10 +76,10 @@ def show_letter(
     """
     import asyncio
 
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
-    letter = asyncio.run(_found(open_project(project), [id]))[0]
+    letter = asyncio.run(_found(find_run(project, output), [id]))[0]
 
     def shown() -> Any:
         from situ.cli.show_letters import show_letter
@@ -114,7 +114,7 @@ def retry_letters(
     """
     import asyncio
 
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
     from situ.cli.progress import progress
     from situ.cli.show_problems import count
 
@@ -122,7 +122,7 @@ def retry_letters(
     if bool(ids) == every:
         raise typer.BadParameter("name dead letters, or say --all", param_hint="'ID' / '--all'")
     with progress("Publishing again", shown=output.has_terminal) as advance:
-        done, refused = asyncio.run(_retry(open_project(project), ids, advance))
+        done, refused = asyncio.run(_retry(find_run(project, output), ids, advance))
     if as_json:
         output.data({"published": [letter.id for letter in done], "problems": [each.as_json() for each in refused]})
     else:
@@ -131,38 +131,38 @@ def retry_letters(
     return Exit.NO if refused else Exit.DONE
 
 
-async def _latest(opened: Opened, client: str, code: str, limit: int) -> list[Letter]:
+async def _latest(live: Live, client: str, code: str, limit: int) -> list[Letter]:
     from situ.cli.letters import latest, letters
     from situ.cli.on_bus import bus_of
 
-    async with bus_of(opened, "dead-letters") as bus:
+    async with bus_of(live, "dead-letters") as bus:
         if not code:
             return await latest(bus, limit, client=client)
         return [letter async for letter in letters(bus, client=client) if letter.code == code][-limit:]
 
 
-async def _found(opened: Opened, ids: list[str]) -> list[Letter]:
+async def _found(live: Live, ids: list[str]) -> list[Letter]:
     """The letters of these ids; the command ends if one is missing."""
     from situ.catalogue import UNKNOWN_LETTER
     from situ.cli.letters import find
     from situ.cli.on_bus import bus_of
 
-    async with bus_of(opened, "dead-letters") as bus:
+    async with bus_of(live, "dead-letters") as bus:
         found = await find(bus, ids)
     if missing := [id for id in ids if id not in found]:
         raise Stop(Exit.NO, *(UNKNOWN_LETTER(id=id) for id in missing))
     return [found[id] for id in ids]
 
 
-async def _retry(opened: Opened, ids: list[str] | None, advance: Any) -> tuple[list[Letter], list[Problem]]:
+async def _retry(live: Live, ids: list[str] | None, advance: Any) -> tuple[list[Letter], list[Problem]]:
     from situ.cli.letters import letters, mark_retried, publish_again
     from situ.cli.on_bus import bus_of
     from situ.errors import SituError
 
-    chosen = await _found(opened, ids) if ids else []
+    chosen = await _found(live, ids) if ids else []
     done: list[Letter] = []
     refused: list[Problem] = []
-    async with bus_of(opened, "dead-letters") as bus:
+    async with bus_of(live, "dead-letters") as bus:
         if not ids:
             chosen = [letter async for letter in letters(bus) if not letter.retried]
         for number, letter in enumerate(chosen, 1):

@@ -187,11 +187,10 @@ def explain_subscription(
 
     from situ.cli import explained_subscription as subscriptions
     from situ.cli.in_force import deployment_in_force
-    from situ.cli.opened import open_project
     from situ.cli.show_subscription import show_subscription
 
     output = begin(context, json=as_json, quiet=quiet)
-    deployment = asyncio.run(deployment_in_force(open_project(project)))
+    deployment = asyncio.run(deployment_in_force(project, output))
     explained = subscriptions.explain_subscription(id, deployment)
     output.answer(explained.as_json, lambda: show_subscription(explained))
     return Exit.DONE
@@ -219,17 +218,17 @@ def explain_event(
     import asyncio
 
     from situ.cli import explained_event as events
+    from situ.cli.in_force import find_run
     from situ.cli.on_bus import bus_of
-    from situ.cli.opened import open_project
     from situ.cli.progress import progress
     from situ.cli.show_explained_event import show_explained_event
     from situ.registry.snapshots import fetch_deployment
 
     output = begin(context, json=as_json, quiet=quiet)
-    opened = open_project(project)
+    live = find_run(project, output)
 
     async def look() -> events.EventExplained:
-        async with bus_of(opened, "explain") as bus:
+        async with bus_of(live, "explain") as bus:
             return await events.explain_event(name, bus, await fetch_deployment(bus), advance)
 
     with progress("Searching", shown=output.has_terminal) as advance:

@@ -51,19 +51,24 @@ def explain_detection(
     import asyncio
 
     from situ.cli import explained_match as matches
+    from situ.cli.in_force import find_run
     from situ.cli.on_bus import bus_of
     from situ.cli.opened import open_project
     from situ.registry.snapshots import fetch_deployment
     from situ.situation.meaning.tell_match import tell_detection
 
     output = begin(context, json=as_json, quiet=quiet)
-    opened = open_project(project)
 
     async def look() -> tuple[Policy, WhyDetected]:
-        async with bus_of(opened, "explain") as bus:
-            return await matches.detected_in_log(bus, opened, await fetch_deployment(bus), id)
+        live = find_run(project, output)
+        async with bus_of(live, "explain") as bus:
+            return await matches.detected_in_log(bus, live, await fetch_deployment(bus), id)
 
-    policy, why = matches.detected_in_test(opened, _tested(opened, test), id) if test else asyncio.run(look())
+    if test:
+        opened = open_project(project)
+        policy, why = matches.detected_in_test(opened, _tested(opened, test), id)
+    else:
+        policy, why = asyncio.run(look())
     lines = tell_detection(policy, why, _moments(test))
     output.answer(lambda: _detection_as_json(why, lines), lambda: _shown(lines))
     return Exit.DONE
@@ -99,6 +104,7 @@ def explain_miss(
     import asyncio
 
     from situ.cli import explained_match as matches
+    from situ.cli.in_force import find_run
     from situ.cli.on_bus import bus_of
     from situ.cli.opened import open_project
     from situ.registry.snapshots import fetch_deployment
@@ -107,15 +113,16 @@ def explain_miss(
     output = begin(context, json=as_json, quiet=quiet)
     bindings = _bindings(bind or [])
     time = _time(at, in_test=bool(test))
-    opened = open_project(project)
 
     async def look() -> tuple[Policy, WhyMissed]:
-        async with bus_of(opened, "explain") as bus:
+        live = find_run(project, output)
+        async with bus_of(live, "explain") as bus:
             deployment = await fetch_deployment(bus)
             asked = matches.policy_of(deployment, policy)
-            return asked, await matches.missed_in_log(bus, opened, deployment, asked, bindings, time)
+            return asked, await matches.missed_in_log(bus, live, deployment, asked, bindings, time)
 
     if test:
+        opened = open_project(project)
         asked = matches.policy_of(opened.deployment, policy)
         around = matches.around_test(opened, _tested(opened, test), asked)
         why = matches.missed(around, bindings, time)

@@ -49,11 +49,10 @@ def explain_policy(
     from situ.cli.explained_policy import explain_policy, find_policy, read_policy
     from situ.cli.files import read_file, write_new
     from situ.cli.in_force import deployment_in_force
-    from situ.cli.opened import open_project
     from situ.cli.show_policy import show_policy
 
     output = begin(context, json=as_json, quiet=quiet)
-    deployment = asyncio.run(deployment_in_force(open_project(project)))
+    deployment = asyncio.run(deployment_in_force(project, output))
     policy = read_policy(read_file(name), name, deployment) if _is_file(name) else find_policy(name, deployment)
     explained = explain_policy(policy, deployment.ontology, deployment.policies.values())
     if svg:

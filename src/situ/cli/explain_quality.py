@@ -12,6 +12,8 @@ from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from situ.cli.output import Output
+
 
 def explain_quality(
     context: typer.Context,
@@ -49,9 +51,9 @@ def explain_quality(
     if as_client and publisher:
         raise typer.BadParameter("only who runs the project may ask", param_hint="'--publisher'")
     if as_client:
-        data, text = asyncio.run(_as_client(project, credentials, server, name))
+        data, text = asyncio.run(_as_client(project, output, credentials, server, name))
     else:
-        data, text = asyncio.run(_as_operator(project, name or publisher, publisher=bool(publisher)))
+        data, text = asyncio.run(_as_operator(project, output, name or publisher, publisher=bool(publisher)))
 
     def shown() -> Any:
         from rich.text import Text
@@ -64,20 +66,22 @@ def explain_quality(
     return Exit.DONE
 
 
-async def _as_operator(project: Path | None, about: str, *, publisher: bool) -> tuple[dict[str, Any], str]:
+async def _as_operator(
+    project: Path | None, output: Output, about: str, *, publisher: bool
+) -> tuple[dict[str, Any], str]:
     from situ.cli.asked_quality import ask_quality
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
-    return await ask_quality(open_project(project), {"about": about, "publisher": publisher})
+    return await ask_quality(find_run(project, output), {"about": about, "publisher": publisher})
 
 
 async def _as_client(
-    project: Path | None, credentials: Path | None, server: str, name: str
+    project: Path | None, output: Output, credentials: Path | None, server: str, name: str
 ) -> tuple[dict[str, Any], str]:
     from situ.cli.as_client import as_client
     from situ.edge.connecting import connect
 
-    who = as_client(project, "", credentials, server)
+    who = as_client(project, "", credentials, server, output)
     async with connect(who.place, client=who.name, **who.options) as node:
         told = await node.expectations.explain(name)
     return dict(told.answer), told.text

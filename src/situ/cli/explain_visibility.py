@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from situ.cli.explained_visibility import Answer
+    from situ.cli.output import Output
+    from situ.deployment import Deployment
     from situ.edge.searching import Progress
+    from situ.visibility.graph import ScopeGraph
 
 
 def explain_visibility(
@@ -61,9 +64,9 @@ def explain_visibility(
         raise typer.BadParameter("--from and --data belong together", param_hint="'--from' / '--data'")
     with progress("Searching", shown=output.has_terminal) as advance:
         if credentials is not None or server:
-            answer = asyncio.run(_as_client(project, credentials, server, event, source, data, to))
+            answer = asyncio.run(_as_client(project, output, credentials, server, event, source, data, to))
         else:
-            answer = asyncio.run(_as_operator(project, event, source, data, to, advance))
+            answer = asyncio.run(_as_operator(project, output, event, source, data, to, advance))
 
     def shown() -> Any:
         from rich.text import Text
@@ -77,37 +80,50 @@ def explain_visibility(
 
 
 async def _as_operator(
-    project: Path | None, event: str, source: str, data: str, to: str, advance: Progress | None
+    project: Path | None, output: Output, event: str, source: str, data: str, to: str, advance: Progress | None
 ) -> Answer:
-    from dataclasses import replace
-
     from situ.cli.explained_visibility import explain_visibility as explain
     from situ.cli.explained_visibility import explain_visibility_of_sample
     from situ.cli.files import read_file
-    from situ.cli.in_force import deployment_in_force
+    from situ.cli.in_force import find_run, open_in_force
     from situ.cli.on_bus import bus_of
-    from situ.cli.opened import open_project
     from situ.cli.outcome import Raw
     from situ.registry.snapshots import fetch_deployment
 
-    opened = open_project(project)
-    written = opened.deployment.scopes
     if source:
-        in_force = replace(opened, deployment=await deployment_in_force(opened))
-        return explain_visibility_of_sample(source, Raw(data, read_file(data)), to, in_force, written)
-    async with bus_of(opened, "explain") as bus:
-        return await explain(event, to, bus, await fetch_deployment(bus), written, advance)
+        opened = await open_in_force(project, output)
+        written = _written(opened.path, opened.deployment)
+        return explain_visibility_of_sample(source, Raw(data, read_file(data)), to, opened, written)
+    live = find_run(project, output)
+    async with bus_of(live, "explain") as bus:
+        deployment = await fetch_deployment(bus)
+        return await explain(event, to, bus, deployment, _written(live.path, deployment), advance)
+
+
+def _written(path: Path, deployment: Deployment) -> ScopeGraph:
+    """The scopes as they stand in the folder, for the places of filters; while that has errors, those in force."""
+    from situ.project.check import check_folder
+
+    found = check_folder(path).deployment
+    return deployment.scopes if found is None else found.scopes
 
 
 async def _as_client(
-    project: Path | None, credentials: Path | None, server: str, event: str, source: str, data: str, to: str
+    project: Path | None,
+    output: Output,
+    credentials: Path | None,
+    server: str,
+    event: str,
+    source: str,
+    data: str,
+    to: str,
 ) -> Answer:
     from situ.cli.as_client import as_client
     from situ.cli.explained_visibility import Answer
     from situ.cli.files import read_file
     from situ.edge.connecting import connect
 
-    who = as_client(project, "", credentials, server)
+    who = as_client(project, "", credentials, server, output)
     sample = read_file(data).decode(errors="replace") if data else ""
     async with connect(who.place, client=who.name, **who.options) as node:
         told = await node.explain_visibility(event, to=to, ad=source, sample=sample)

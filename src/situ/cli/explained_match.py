@@ -13,6 +13,7 @@ import msgspec
 from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import NO_DETECTION, NOT_EXPLAINED, UNKNOWN_ALIAS, UNKNOWN_POLICY
+from situ.cli.in_force import Place
 from situ.cli.opened import Opened
 from situ.cli.tested import Tested, detecting_of
 from situ.deployment import Deployment
@@ -101,7 +102,7 @@ def missed(around: Around, bindings: Bindings, at: int) -> WhyMissed:
 # ── in the log ──
 
 
-async def detected_in_log(bus: Bus, opened: Opened, deployment: Deployment, id: str) -> tuple[Policy, WhyDetected]:
+async def detected_in_log(bus: Bus, opened: Place, deployment: Deployment, id: str) -> tuple[Policy, WhyDetected]:
     """Why a detection, or the first of a situation, was reported."""
     stored, told = await _told(bus, id)
     policy = policy_of(deployment, told["policy"])
@@ -125,7 +126,7 @@ async def detected_in_log(bus: Bus, opened: Opened, deployment: Deployment, id: 
 
 
 async def missed_in_log(
-    bus: Bus, opened: Opened, deployment: Deployment, policy: Policy, bindings: Bindings, at: int
+    bus: Bus, opened: Place, deployment: Deployment, policy: Policy, bindings: Bindings, at: int
 ) -> WhyMissed:
     """Why something was not detected around that time."""
     check_bindings(policy, bindings)
@@ -201,7 +202,7 @@ def _chosen(said: Iterable[Observation], own: list[Observation], middle: int) ->
     return (*own, *others[:_MOST_OTHERS])
 
 
-def _instances(opened: Opened, deployment: Deployment, policy: Policy) -> Instances:
+def _instances(opened: Place, deployment: Deployment, policy: Policy) -> Instances:
     """What tables know now."""
     tables = detecting_of(deployment, [policy.name]).tables
     with TablesInUse(opened.path) as used:

@@ -48,6 +48,7 @@ def get(
       situ get changes
     """
     from situ.catalogue import NOT_A_CHOICE
+    from situ.cli.in_force import find_run
     from situ.cli.registered import read_kind, registry_of
     from situ.errors import nearest
     from situ.registry import KINDS
@@ -60,6 +61,7 @@ def get(
         raise Stop(
             Exit.USAGE, NOT_A_CHOICE(found=f"The kind `{kind}`", nearest=nearest(kind, choices), choices=choices)
         )
+    find_run(project, output)  # for what it says about the folder
     with registry_of(project) as registered:
         registry = registered.registry
         if known is None:

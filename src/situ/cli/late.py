@@ -10,8 +10,8 @@ from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
+    from situ.cli.in_force import Live
     from situ.cli.late_events import Late
-    from situ.cli.opened import Opened
 
 
 def late(
@@ -38,10 +38,10 @@ def late(
     """
     import asyncio
 
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
-    found = asyncio.run(_latest(open_project(project), type, policy, limit))
+    found = asyncio.run(_latest(find_run(project, output), type, policy, limit))
 
     def shown() -> Any:
         from situ.cli.show_late import show_late
@@ -52,13 +52,13 @@ def late(
     return Exit.DONE
 
 
-async def _latest(opened: Opened, type: str, policy: str, limit: int) -> list[Late]:
+async def _latest(live: Live, type: str, policy: str, limit: int) -> list[Late]:
     from collections import deque
 
     from situ.cli.late_events import late_events
     from situ.cli.on_bus import bus_of
 
-    async with bus_of(opened, "late") as bus:
+    async with bus_of(live, "late") as bus:
         kept: deque[Late] = deque(maxlen=limit)
         async for each in late_events(bus, type=type, policy=policy):
             kept.append(each)

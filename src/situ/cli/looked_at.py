@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from situ.bus.folder_lock import Holder, read_lock
@@ -22,7 +22,7 @@ from situ.registry.engines import adopted_versions, troubles_of
 from situ.registry.snapshots import current_deployment
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.in_force import Live
 
 _OF = {"detect": "spark"}
 """Parts of engines that have troubles of their own, and which engines these are."""
@@ -43,6 +43,8 @@ class Status:
     streams: Mapping[str, StreamState] = field(default_factory=dict)
     consumers: tuple[ConsumerState, ...] = ()
     clients: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    """Files of the folder that are not what is in force."""
     troubles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What engines go on without, by their names."""
 
@@ -77,33 +79,30 @@ class Status:
             },
             "clients": list(self.clients),
             "troubles": {name: list(each) for name, each in self.troubles.items()},
+            "edited": list(self.edited),
             "problem": self.problem.as_json() if self.problem else None,
         }
 
 
-async def look(opened: Opened) -> Status:
+async def look(live: Live) -> Status:
     """Look at the run in this folder, and at the bus it uses."""
-    settings = opened.deployment.settings
-    holder = read_lock(opened.path)
-    nothing = Status(project=settings.name, zone=settings.zone, holder=holder)
+    settings = live.settings
+    holder = read_lock(live.path)
+    nothing = Status(project=settings.name, zone=settings.zone, holder=holder, edited=live.edited)
     if settings.bus.kind == "embedded" and holder is None:
         return nothing
     try:
-        async with bus_of(opened, "status") as bus:
-            return await look_at(bus, settings.name, holder)
+        async with bus_of(live, "status") as bus:
+            return replace(await look_at(bus, settings.name, holder), edited=live.edited)
     except SituError as error:
-        return Status(project=settings.name, zone=settings.zone, holder=holder, problem=error.problems[0])
+        return replace(nothing, problem=error.problems[0])
 
 
 async def look_at(bus: Bus, project: str, holder: Holder | None = None) -> Status:
     """What the bus of a project says."""
     names = Names(bus.zone)
     current = await current_deployment(bus)
-    figures = {
-        entry.key.removeprefix(FIGURES): found
-        for entry in await bus.entries(names.metrics, FIGURES)
-        if entry.value and (found := decode_figures(entry.value)) is not None and _is_alive(found)
-    }
+    figures = await figures_of(bus)
     clients = [entry.key for entry in await bus.entries(names.clients) if _is_here(entry.value)]
     return Status(
         project=project,
@@ -117,6 +116,20 @@ async def look_at(bus: Bus, project: str, holder: Holder | None = None) -> Statu
         clients=tuple(sorted(clients)),
         troubles={name: each for name, each in (await troubles_of(bus)).items() if _OF.get(name, name) in figures},
     )
+
+
+async def figures_of(bus: Bus) -> dict[str, Figures]:
+    """What those engines say that are alive, by their names."""
+    return {
+        entry.key.removeprefix(FIGURES): found
+        for entry in await bus.entries(Names(bus.zone).metrics, FIGURES)
+        if entry.value and (found := decode_figures(entry.value)) is not None and _is_alive(found)
+    }
+
+
+async def engine_at_work(bus: Bus) -> str:
+    """The engine that runs, whatever situ.yaml says; empty if none does."""
+    return next((figures.engine for figures in (await figures_of(bus)).values()), "")
 
 
 def _is_alive(figures: Figures) -> bool:

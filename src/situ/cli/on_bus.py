@@ -10,14 +10,14 @@ from situ.bus.address import resolve_address
 from situ.bus.nats import NatsBus, open_bus
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.in_force import Place
 
 _TIMEOUT = 5.0
 
 
 @asynccontextmanager
-async def bus_of(opened: Opened, command: str) -> AsyncIterator[NatsBus]:
+async def bus_of(place: Place, command: str) -> AsyncIterator[NatsBus]:
     """The bus the project uses now; B-codes if there is none or it does not answer."""
-    address = resolve_address(opened.path, opened.deployment.settings)
+    address = resolve_address(place.path, place.settings)
     async with await open_bus(address, name=f"situ {command}", timeout=_TIMEOUT, patience=_TIMEOUT) as bus:
         yield bus

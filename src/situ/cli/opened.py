@@ -6,7 +6,7 @@ Owns what that means for the exit code: no project is wrong usage, a project wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from situ.catalogue import FILE_UNREADABLE
@@ -16,6 +16,7 @@ from situ.errors import Location, Problem, SituError
 from situ.expr.definitions import Function
 from situ.project.check import check_folder
 from situ.project.folder import find_project
+from situ.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,12 @@ class Opened:
 
     path: Path
     deployment: Deployment
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of its files, by which one sees later whether they were edited."""
+
+    @property
+    def settings(self) -> Settings:
+        return self.deployment.settings
 
 
 def locate_project(project: Path | None) -> Path:
@@ -50,7 +57,7 @@ def open_project(project: Path | None) -> Opened:
     checked = check_folder(path)
     if checked.deployment is None:
         raise Stop(Exit.REFUSED, *seen_from_here(checked.errors, path))
-    return Opened(path=path, deployment=checked.deployment)
+    return Opened(path=path, deployment=checked.deployment, digests=checked.digests)
 
 
 def open_functions(project: Path | None) -> Mapping[str, Function]:

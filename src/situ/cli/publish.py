@@ -73,7 +73,7 @@ def publish(
     tags = read_scopes(scopes)
     if tags and not type:
         raise typer.BadParameter("what is published into scopes is of one type; name it", param_hint="'TYPE'")
-    speaker = as_client(project, client, credentials, server)
+    speaker = as_client(project, client, credentials, server, output)
     outcome = Outcome(client=speaker.name)
     whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None, tags), False)
     output.answer(outcome.as_json, outcome.shown)

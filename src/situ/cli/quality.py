@@ -12,6 +12,8 @@ from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from situ.cli.output import Output
+
 
 def quality(
     context: typer.Context,
@@ -35,9 +37,9 @@ def quality(
 
     output = begin(context, json=as_json, quiet=quiet)
     if credentials is not None or server:
-        found = asyncio.run(_as_client(project, credentials, server))
+        found = asyncio.run(_as_client(project, output, credentials, server))
     else:
-        found = asyncio.run(_as_operator(project))
+        found = asyncio.run(_as_operator(project, output))
 
     def shown() -> Any:
         from situ.cli.show_quality import show_quality
@@ -48,18 +50,18 @@ def quality(
     return Exit.DONE
 
 
-async def _as_operator(project: Path | None) -> dict[str, Any]:
+async def _as_operator(project: Path | None, output: Output) -> dict[str, Any]:
     from situ.cli.asked_quality import ask_quality
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
-    body, _ = await ask_quality(open_project(project), {})
+    body, _ = await ask_quality(find_run(project, output), {})
     return body
 
 
-async def _as_client(project: Path | None, credentials: Path | None, server: str) -> dict[str, Any]:
+async def _as_client(project: Path | None, output: Output, credentials: Path | None, server: str) -> dict[str, Any]:
     from situ.cli.as_client import as_client
     from situ.edge.connecting import connect
 
-    who = as_client(project, "", credentials, server)
+    who = as_client(project, "", credentials, server, output)
     async with connect(who.place, client=who.name, **who.options) as node:
         return {"expectations": [each.as_json() for each in await node.expectations.states()]}

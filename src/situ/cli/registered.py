@@ -9,10 +9,10 @@ from pathlib import Path
 
 from situ.catalogue import UNKNOWN_OBJECT
 from situ.cli.exits import Exit, Stop, exit_of
-from situ.cli.opened import locate_project, seen_from_here
+from situ.cli.in_force import settings_in_use
+from situ.cli.opened import locate_project
 from situ.cli.show_problems import plural
 from situ.errors import SituError
-from situ.project.apply import read_settings
 from situ.registry import KINDS, Kind, Registry, open_registry
 from situ.settings import Settings
 
@@ -30,10 +30,7 @@ class Registered:
 def registry_of(project: Path | None) -> Iterator[Registered]:
     """The registry of the project, open as long as the block runs."""
     path = locate_project(project)
-    try:
-        settings = read_settings(path)
-    except SituError as error:
-        raise Stop(Exit.REFUSED, *seen_from_here(error.problems, path)) from None
+    settings = settings_in_use(path)
     with open_registry(path, settings) as registry:
         yield Registered(path=path, settings=settings, registry=registry)
 

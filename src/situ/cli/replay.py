@@ -18,6 +18,7 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from situ.cli.in_force import Live
     from situ.cli.opened import Opened
     from situ.cli.output import Output
     from situ.cli.progress import Advance
@@ -70,7 +71,7 @@ def replay(
     ] = None,
     engine: Annotated[
         Literal["spark", "edge"] | None,
-        typer.Option("--engine", help="What replays, instead of what situ.yaml says.", show_default=False),
+        typer.Option("--engine", help="What replays, instead of the engine that runs.", show_default=False),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="With --policy: show the events behind each situation.")
@@ -94,26 +95,33 @@ def replay(
     """
     import asyncio
 
+    from situ.cli.in_force import find_run
     from situ.cli.moments import read_moment
     from situ.cli.opened import open_project
     from situ.cli.progress import progress
 
     output = begin(context, json=as_json, quiet=quiet)
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
-    opened = open_project(project)
     if policies:
         from situ.cli.replayed_policies import replay_detection
 
         _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
-        return replay_detection(output, opened, policies, first, last, verbose=verbose)
-    kind = engine or opened.deployment.settings.engine
+        return replay_detection(output, find_run(project, output), policies, first, last, verbose=verbose)
     chosen = tuple(subscriptions or ())
     passed: list[Problem] = []
     with progress("Replaying", shown=output.has_terminal) as advance, Deliveries(out, output) as deliveries:
         if files is not None:
-            _replay_files(opened, files, first if since != "begin" else None, last, chosen, deliveries, passed.append)
+            _replay_files(
+                open_project(project),
+                files,
+                first if since != "begin" else None,
+                last,
+                chosen,
+                deliveries,
+                passed.append,
+            )
         else:
-            asyncio.run(_replay(opened, kind, first, last, chosen, deliveries, advance))
+            asyncio.run(_replay(find_run(project, output), engine, first, last, chosen, deliveries, advance))
     if passed and not quiet:
         output.warn(passed[:_SHOWN])
 
@@ -153,43 +161,44 @@ def _replay_files(
 
 
 async def _replay(
-    opened: Opened,
-    engine: str,
+    live: Live,
+    engine: str | None,
     since: datetime,
     until: datetime | None,
     subscriptions: tuple[str, ...],
     deliveries: Deliveries,
     advance: Advance | None,
 ) -> None:
+    from situ.cli.looked_at import engine_at_work
     from situ.cli.on_bus import bus_of
     from situ.host.replaying import replay_here, span, wanted_only
     from situ.registry.snapshots import fetch_deployment
 
-    async with bus_of(opened, "replay") as bus:
+    async with bus_of(live, "replay") as bus:
         deployment = await fetch_deployment(bus)
         _check(subscriptions, deployment)
         first, last = await span(bus, since, until)
         if first > last:
             return
         found = (
-            _on_spark(opened, deployment, subscriptions, first, last)
-            if engine == "spark"
-            else replay_here(bus, wanted_only(deployment, subscriptions, opened.path), first, last, advance)
+            _on_spark(live, deployment, subscriptions, first, last)
+            if (engine or await engine_at_work(bus) or live.settings.engine) == "spark"
+            else replay_here(bus, wanted_only(deployment, subscriptions, live.path), first, last, advance)
         )
         async for some in found:
             deliveries.add([each for each in some if not subscriptions or each.subscription in subscriptions])
 
 
 def _on_spark(
-    opened: Opened, deployment: Deployment, subscriptions: tuple[str, ...], first: int, last: int
+    live: Live, deployment: Deployment, subscriptions: tuple[str, ...], first: int, last: int
 ) -> AsyncIterator[list[Delivery]]:
     from situ.bus.address import resolve_address
     from situ.host.replaying import replay_on_spark, tables_for
 
-    settings = opened.deployment.settings
-    address = resolve_address(opened.path, settings)
-    tables = tables_for(deployment, subscriptions, opened.path)
-    return replay_on_spark(opened.path, settings, address, deployment.version, first, last, tables)
+    settings = live.settings
+    address = resolve_address(live.path, settings)
+    tables = tables_for(deployment, subscriptions, live.path)
+    return replay_on_spark(live.path, settings, address, deployment.version, first, last, tables)
 
 
 def _check(subscriptions: tuple[str, ...], deployment: Deployment) -> None:

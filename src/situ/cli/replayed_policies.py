@@ -12,8 +12,8 @@ from situ.bus.interface import Bus
 from situ.cli.exits import Exit
 from situ.cli.explained_policy import find_policy
 from situ.cli.files import STDIN, read_file
+from situ.cli.in_force import Live, Place
 from situ.cli.on_bus import bus_of
-from situ.cli.opened import Opened
 from situ.cli.output import Output
 from situ.cli.progress import Advance, progress
 from situ.deployment import Deployment
@@ -47,6 +47,10 @@ class Detected:
             "situations": [self._as_json(each) for each in self.outcome.situations],
             "detections": sum(tally.detections.values()),
             "events": dict(sorted(tally.events.items())),
+            "looked": {
+                name: {"sources": list(each.sources), "seen": each.seen, "hidden": each.hidden}
+                for name, each in sorted(self.outcome.looked.items())
+            },
             "late": tally.late_events,
             "unknown": {name: {"count": each.count, "sample": each.sample} for name, each in tally.unknown.items()},
             "failures": {test: {"count": each.count, "sample": each.sample} for test, each in tally.failures.items()},
@@ -68,11 +72,11 @@ class Detected:
 
 
 def replay_detection(
-    output: Output, opened: Opened, names: Sequence[str], since: datetime, until: datetime | None, *, verbose: bool
+    output: Output, live: Live, names: Sequence[str], since: datetime, until: datetime | None, *, verbose: bool
 ) -> Exit:
     """The command: ends with 1 if nothing was detected."""
     with progress("Replaying", shown=output.has_terminal) as advance:
-        found = asyncio.run(_replayed(opened, names, since, until or datetime.now(UTC), verbose, advance))
+        found = asyncio.run(_replayed(live, names, since, until or datetime.now(UTC), verbose, advance))
     if found.warnings and not output.quiet:
         output.warn(found.warnings)
 
@@ -86,15 +90,15 @@ def replay_detection(
 
 
 async def _replayed(
-    opened: Opened, names: Sequence[str], since: datetime, until: datetime, verbose: bool, advance: Advance | None
+    live: Live, names: Sequence[str], since: datetime, until: datetime, verbose: bool, advance: Advance | None
 ) -> Detected:
-    async with bus_of(opened, "replay") as bus:
-        return await detected_in_log(bus, opened, names, since, until, verbose=verbose, advance=advance)
+    async with bus_of(live, "replay") as bus:
+        return await detected_in_log(bus, live, names, since, until, verbose=verbose, advance=advance)
 
 
 async def detected_in_log(
     bus: Bus,
-    opened: Opened,
+    place: Place,
     names: Sequence[str],
     since: datetime,
     until: datetime,
@@ -105,7 +109,7 @@ async def detected_in_log(
     """What these policies, by name or from files, would have detected of what was stored in this time."""
     deployment = await fetch_deployment(bus)
     policies, warnings = policies_of(names, deployment)
-    outcome = await replay_policies(bus, opened.path, deployment, tuple(policies.values()), since, until, advance)
+    outcome = await replay_policies(bus, place.path, deployment, tuple(policies.values()), since, until, advance)
     causes: Mapping[int, Row] = {}
     if verbose:
         positions = [each for situation in outcome.situations for each in situation.positions if each]

@@ -52,7 +52,7 @@ def run(
     seconds = read_duration(duration, "--for").total_seconds() if duration else None
     patience = read_duration(wait, "--wait").total_seconds()
     opened = open_project(project)
-    running = Running(opened.path, opened.deployment, engine=engine, patience=patience)
+    running = Running(opened.path, opened.deployment, engine=engine, patience=patience, digests=opened.digests)
     try:
         with live_view(output, opened.deployment.settings.name) as view:
             run_until_stopped(_run(running, view, seconds), None)

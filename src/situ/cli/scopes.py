@@ -60,14 +60,13 @@ def scopes(
     from situ.cli.draw_scopes import draw_scopes
     from situ.cli.files import write_new
     from situ.cli.in_force import deployment_in_force
-    from situ.cli.opened import open_project
     from situ.visibility.json_form import scopes_as_json
     from situ.visibility.rights import unknown_dimension
 
     if context.invoked_subcommand is not None:
         return Exit.DONE
     output = begin(context, json=as_json, quiet=quiet)
-    deployment = asyncio.run(deployment_in_force(open_project(project)))
+    deployment = asyncio.run(deployment_in_force(project, output))
     graph = deployment.scopes
     if dimension and dimension not in graph.dimensions:
         raise Stop(Exit.NO, unknown_dimension(graph, dimension))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from situ.cli.replayed_policies import Detected
-    from situ.host.replaying_policies import Replayed
+    from situ.host.replaying_policies import Looked, Replayed
 
 _LONGEST = 200  # characters of an event's data
 
@@ -50,14 +50,31 @@ def _causes(each: Replayed, found: Detected) -> Iterator[Text]:
         yield Text(visible(said))
 
 
+def _blind(name: str, looked: Looked) -> str:
+    """That nothing was detected says nothing about a policy that had nothing to look at."""
+    sources = f"push source{'s' if len(looked.sources) != 1 else ''} {', '.join(looked.sources)}"
+    if not looked.sources:
+        return f"{name} could detect nothing: no push source tells what it asks for."
+    if not looked.hidden:
+        return f"{name} had nothing to look at: in this time the log has no event of its {sources}."
+    return (
+        f"{name} could see nothing: {count(looked.hidden, 'event')} of its {sources}, none visible to it. "
+        "scopes.yaml says what is visible to a policy: `policies`, `clients` and the scopes themselves."
+    )
+
+
 def _summary(found: Detected) -> Iterator[Text]:
     situations, tally = found.outcome.situations, found.outcome.tally
-    events = sum(tally.events.values())
-    looked = f"{count(events, 'event')} looked at"
-    if not situations:
-        yield Text(f"Nothing matched: {looked}, nothing was detected.")
-    else:
-        yield Text(f"{count(len(situations), 'situation')} would have been detected · {looked}")
+    events = max((each.seen for each in found.outcome.looked.values()), default=0)
+    blind = {name: each for name, each in sorted(found.outcome.looked.items()) if not each.seen}
+    if situations:
+        yield Text(
+            f"{count(len(situations), 'situation')} would have been detected · {count(events, 'event')} looked at"
+        )
+    elif len(blind) < len(found.outcome.looked):
+        yield Text(f"Nothing matched: {count(events, 'event')} looked at, nothing was detected.")
+    for name, each in blind.items():
+        yield Text(visible(_blind(name, each)), "yellow")
     if tally.late_events:
         yield Text(f"{count(tally.late_events, 'event')} came too late and did not count", "yellow")
     for name, odd in sorted(tally.unknown.items()):

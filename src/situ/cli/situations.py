@@ -10,7 +10,7 @@ from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.in_force import Live
     from situ.cli.told_situations import Told
 
 
@@ -37,10 +37,10 @@ def situations(
     """
     import asyncio
 
-    from situ.cli.opened import open_project
+    from situ.cli.in_force import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
-    found = asyncio.run(_latest(open_project(project), policy, limit, only_open=only_open))
+    found = asyncio.run(_latest(find_run(project, output), policy, limit, only_open=only_open))
 
     def shown() -> Any:
         from situ.cli.show_told import show_told
@@ -51,9 +51,9 @@ def situations(
     return Exit.DONE
 
 
-async def _latest(opened: Opened, policy: str, limit: int, *, only_open: bool) -> list[Told]:
+async def _latest(live: Live, policy: str, limit: int, *, only_open: bool) -> list[Told]:
     from situ.cli import told_situations
     from situ.cli.on_bus import bus_of
 
-    async with bus_of(opened, "situations") as bus:
+    async with bus_of(live, "situations") as bus:
         return (await told_situations.situations(bus, policy=policy, only_open=only_open))[-limit:]

@@ -25,17 +25,17 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     """
     import asyncio
 
+    from situ.cli.in_force import find_run
     from situ.cli.kept_actions import numbers
     from situ.cli.looked_at import look
-    from situ.cli.opened import open_project
     from situ.cli.suspended import suspended_in
     from situ.host.asked import Asked
 
     output = begin(context, json=as_json, quiet=quiet)
-    opened = open_project(project)
-    found = asyncio.run(look(opened))
-    actions = numbers(Asked(opened.path))
-    lost = suspended_in(opened) if found.running else ()
+    live = find_run(project, output)
+    found = asyncio.run(look(live))
+    actions = numbers(Asked(live.path))
+    lost = suspended_in(live) if found.running else ()
 
     def shown() -> Shown:
         from situ.cli.show_actions import show_numbers

@@ -110,7 +110,7 @@ def subscribe(
     }
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
     showing = _Showing(output)
-    hearer = as_client(project, client, credentials, server)
+    hearer = as_client(project, client, credentials, server, output)
     work = _subscribe(hearer, showing, terms or None, types or [], options, seconds)
     in_time = run_until_stopped(work, True)
     if not in_time and not showing.shown:

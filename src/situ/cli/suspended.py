@@ -12,15 +12,15 @@ from situ.errors import SituError
 from situ.registry import Key, open_registry
 
 if TYPE_CHECKING:
-    from situ.cli.opened import Opened
+    from situ.cli.in_force import Place
 
 _PATIENCE = 2.0
 
 
-def suspended_in(opened: Opened) -> tuple[Key, ...]:
+def suspended_in(place: Place) -> tuple[Key, ...]:
     """What the registry of a run has suspended; nothing if it does not answer, which other commands say."""
     try:
-        with open_registry(opened.path, opened.deployment.settings, patience=_PATIENCE) as registry:
+        with open_registry(place.path, place.settings, patience=_PATIENCE) as registry:
             return tuple(each.key for each in registry.suspended())
     except SituError:
         return ()

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from situ.bus.address import Address, read_secret, resolve_address
+from situ.bus.address import Address, read_secret, resolve_address, settings_of_run
 from situ.bus.credentials import read_client
 from situ.bus.interface import Bus
 from situ.bus.nats import open_bus
@@ -87,7 +87,7 @@ def address_of(
     folder: Path | None, project: str | os.PathLike[str], servers: Sequence[str], credentials: str | None
 ) -> Address:
     """Where the bus is, and how to get in: with these credentials if they are given, else with the project's."""
-    settings = _settings(folder) if folder is not None else Settings()
+    settings = (settings_of_run(folder) or _settings(folder)) if folder is not None else Settings()
     secret = str(Path(credentials).expanduser().absolute()) if credentials else ""
     if servers:
         address = Address(zone=settings.zone, servers=tuple(servers), credentials=secret)

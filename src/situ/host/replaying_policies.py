@@ -7,7 +7,7 @@ taken as they are when the replay begins. What policies look back on is read, to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +19,7 @@ from situ.bus.names import Names
 from situ.deployment import Deployment
 from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.hiding import NOTHING_HIDDEN
+from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, positions_left
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.log_time import Portions, looked_back
 from situ.deployment.progress import Progress
@@ -33,6 +33,7 @@ from situ.event.lines import decode_line, stored_lines
 from situ.event.message import PLACES, Stored, position
 from situ.event.row import Row
 from situ.host.replaying import span
+from situ.situation.enrichment.enrich import Observed
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.meaning.detection import Cause, Instances
 from situ.situation.meaning.lifecycle import Situation, Stage, Transition
@@ -56,6 +57,15 @@ class Replayed:
     positions: tuple[int, ...]
 
 
+@dataclass(slots=True, kw_only=True)
+class Looked:
+    """What a policy was given of the events of its push sources: those it may see, and how many it may not."""
+
+    sources: tuple[str, ...]
+    seen: int = 0
+    hidden: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of a replay; ``settled`` is how far each policy has decided."""
@@ -63,6 +73,8 @@ class Outcome:
     situations: tuple[Replayed, ...] = ()
     tally: Tally = field(default_factory=Tally)
     settled: Mapping[str, int] = field(default_factory=dict)
+    looked: Mapping[str, Looked] = field(default_factory=dict)
+    """What each policy could see."""
 
 
 async def replay_policies(
@@ -87,7 +99,7 @@ async def replay_policies(
     )
     begin, last = await span(bus, since, until)
     if begin > last:
-        return Outcome()
+        return Outcome(looked=_looked(detecting))
     early = instant_at(max(microseconds(since) - looked_back(detecting), 0))
     first, _ = await span(bus, early, until)
     instances = await asyncio.to_thread(_instances, folder, deployment, detecting)
@@ -110,6 +122,10 @@ def _instances(folder: Path, deployment: Deployment, detecting: Detecting) -> In
         return detecting.tables.of(used.use(deployment.sources, detecting.tables.keyed))
 
 
+def _looked(detecting: Detecting) -> dict[str, Looked]:
+    return {name: Looked(sources=tuple(sorted(watch.patience))) for name, watch in detecting.watches.items()}
+
+
 class _Work:
     """Messages of the log, worked portion by portion; from ``begin`` on, stored since then, they count."""
 
@@ -123,6 +139,7 @@ class _Work:
         self._progress, _ = Progress().adopted(detecting, None)
         self._states: States = {}
         self._tally = Tally()
+        self._looked = _looked(detecting)
         self._found: dict[str, _Found] = {}
         self.clock = 0
 
@@ -157,9 +174,21 @@ class _Work:
             self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=counts)
         if counts:
             self._tally.take_observed(done.observed)
+            self._look(done.observed, NOTHING_HIDDEN if shown is None else shown.hidden)
             self._tally.take_enriched(done.enriched)
             self._tally.take_late(done.late)
             self._tally.take_told(done.told)
+
+    def _look(self, observed: Iterable[Observed], hidden: Hidden) -> None:
+        for each in observed:
+            if not each.rows.num_rows:
+                continue
+            push = each.rows.column("push")[0].as_py()
+            for name, watch in self._detecting.watches.items():
+                if push in watch.patience:
+                    seen = len(positions_left(each.rows.column("pos"), watch.reads, hidden))
+                    self._looked[name].seen += seen
+                    self._looked[name].hidden += each.rows.num_rows - seen
 
     def outcome(self) -> Outcome:
         situations = sorted(
@@ -168,7 +197,7 @@ class _Work:
         )
         policies = self._progress.policies
         settled = {name: kept.reached for name, kept in policies.items() if kept.reached is not None}
-        return Outcome(situations=tuple(situations), tally=self._tally, settled=settled)
+        return Outcome(situations=tuple(situations), tally=self._tally, settled=settled, looked=self._looked)
 
 
 class _Found:

@@ -11,11 +11,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from situ.bus.address import Address, resolve_address
@@ -34,8 +34,10 @@ from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
+from situ.project.drift import note_applied
 from situ.registry import Registry, current_user, open_registry
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
+from situ.settings import settings_as_json
 
 log = logging.getLogger("situ.host")
 
@@ -49,16 +51,24 @@ _STOP, _STOP_WITHOUT_BUS = 60.0, 3.0  # seconds for each part of the run to end
 class Running:
     """``async with Running(folder, deployment) as run`` is up, and goes down in order when the block ends.
 
-    ``deployment`` is what a check of the folder gave. :class:`SituError` with P120 if the folder is in use, with
-    B-codes if there is no bus, with N-codes if the engine does not start.
+    ``deployment`` is what a check of the folder gave, ``digests`` are those of the files it read.
+    :class:`SituError` with P120 if the folder is in use, with B-codes if there is no bus, with N-codes if the engine
+    does not start.
     """
 
     def __init__(
-        self, folder: Path, deployment: Deployment, *, engine: str | None = None, patience: float = PATIENCE
+        self,
+        folder: Path,
+        deployment: Deployment,
+        *,
+        engine: str | None = None,
+        patience: float = PATIENCE,
+        digests: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
         self.settings = deployment.settings
         self._deployment = deployment
+        self._digests = digests
         self._patience = patience
         self._kind = engine or self.settings.engine
         self._pulse = Pulse(self._kind)
@@ -92,7 +102,7 @@ class Running:
     async def _start(self, stack: AsyncExitStack) -> None:
         # What a run writes is for its user only: registry, logs, journals, checkpoints, and all that its servers keep.
         stack.callback(os.umask, os.umask(0o077))
-        lock = stack.enter_context(FolderLock(self.folder))
+        lock = stack.enter_context(FolderLock(self.folder, settings_as_json(self.settings)))
         stack.enter_context(logging_to(self.folder))
         stack.callback(log.info, "stopped")
         log.info("starting %s with the %s engine", self.settings.name, self._kind)
@@ -172,6 +182,8 @@ class Running:
         await restore_deployments(bus, registry)
         applied = await asyncio.to_thread(registry.apply, self._deployment, current_user(), "situ run")
         await publish_deployment(bus, applied.deployment)
+        if self._digests:
+            note_applied(self.folder, self._digests)
         log.info("deployment %d is in force, %d changes", applied.version, len(applied.changes))
 
     async def _end(self, bus: NatsBus, what: str, end: Callable[[], Awaitable[None]]) -> None:

@@ -59,6 +59,8 @@ class Checked:
     files: tuple[str, ...]
     deployment: Deployment | None
     problems: tuple[Problem, ...]
+    digests: Mapping[str, str]
+    """Of the files, as they were when they were read."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -77,6 +79,7 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
         files=folder.files,
         deployment=None if problems.errors else deployment,
         problems=problems.sorted(),
+        digests=folder.digests,
     )
 
 

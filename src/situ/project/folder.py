@@ -6,6 +6,7 @@ the folder and things that are no files are refused, and every mistake is a prob
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,8 @@ class Folder:
     code: Mapping[str, bytes] = field(default_factory=dict)
     """The files of Python functions."""
     policies: Mapping[str, bytes] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of the bytes of each file that was read."""
     problems: tuple[Problem, ...] = ()
 
     def of(self, kind: str) -> tuple[Document, ...]:
@@ -61,10 +64,13 @@ def read_folder(path: Path, environment: Mapping[str, str], progress: Progress |
     documents: dict[str, list[Document]] = {}
     code: dict[str, bytes] = {}
     policies: dict[str, bytes] = {}
+    digests: dict[str, str] = {}
     for number, file in enumerate(files, 1):
         if progress is not None:
             progress(file, number, len(files))
         data = read_file(path, file, problems)
+        if data is not None:
+            digests[file] = digest_of(data)
         if data is not None and is_code(file):
             code[file] = data
         elif data is not None and is_policy(file):
@@ -78,6 +84,7 @@ def read_folder(path: Path, environment: Mapping[str, str], progress: Progress |
         documents={kind: tuple(each) for kind, each in documents.items()},
         code=code,
         policies=policies,
+        digests=digests,
         problems=tuple(problems),
     )
 
@@ -115,6 +122,11 @@ def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
     except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
         problems.add(_unreadable(file, error))
         return None
+
+
+def digest_of(data: bytes) -> str:
+    """By which a file is known to be the same as before."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:

@@ -1,0 +1,264 @@
+"""``situ tail``: the root log as it grows, for whoever runs the project.
+
+Who has the project folder is its operator and sees everything, so nothing is subscribed to: no client, no rights, no
+scopes. Events are shown in the terms of root, as the log has them, situations and other events of Situ's own included.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from situ.cli.exits import Exit
+from situ.cli.options import Json, Project, Quiet, begin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from datetime import datetime
+
+    from situ.bus.interface import Bus
+    from situ.cli.in_force import Live
+    from situ.cli.output import Output
+    from situ.deployment import Deployment
+    from situ.edge.event import Event
+    from situ.event.row import Row
+    from situ.subscription.filter import Filter
+
+_GLANCE = 0.2  # seconds between two looks at the log, when it does not grow
+
+
+def _event_types(incomplete: str) -> list[str]:
+    from situ.cli.opened import type_names
+
+    return [name for name in type_names() if name.startswith(incomplete)]
+
+
+def tail(
+    context: typer.Context,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only events of this type and its subtypes; repeatable.",
+            autocompletion=_event_types,
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        str,
+        typer.Option("--where", metavar="EXPR", help="Only those for which this holds.", show_default=False),
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="First what came since then: 1 h ago, begin, a time.", show_default=False
+        ),
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="End after so many.", show_default=False)
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show all events of the run as they are stored, until Ctrl-C.
+
+    This is the operator's view: all that is in the root log, in root's terms, whoever may see it. It subscribes to
+    nothing, so nobody has to be given a right for it; what a client gets is shown by `situ subscribe --client NAME`.
+
+    A condition is about events of the types that are named; without --type, of all those that have what it asks for.
+    With --json each event is a line. Ends with 1 if --timeout passes before the first event, or before all that --limit
+    asks for.
+
+    \b
+    Examples:
+      situ tail
+      situ tail --type Sighting --where 'at.x < 5 m' --since '1 h ago'
+      situ tail --where "event.source = 'reader-7'" --json
+      situ tail --type situ.situation --since begin --limit 10
+    """
+    from situ.cli.in_force import find_run
+    from situ.cli.moments import read_duration, read_moment
+    from situ.cli.stopping import run_until_stopped
+
+    output = begin(context, json=as_json, quiet=quiet)
+    output.lined = True
+    start = read_moment(since, "--since") if since else None
+    seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
+    showing = _Showing(output, limit)
+    in_time = run_until_stopped(_tail(find_run(project, output), showing, types or [], where, start, seconds), True)
+    if not in_time and not showing.shown:
+        output.note("No event came in time.")
+    return Exit.DONE if in_time or (limit is None and showing.shown) else Exit.NO
+
+
+class _Showing:
+    """Writes events, and counts them."""
+
+    def __init__(self, output: Output, limit: int | None) -> None:
+        self._output, self._limit = output, limit
+        self.shown = 0
+
+    @property
+    def done(self) -> bool:
+        return self.shown == self._limit
+
+    def ready(self) -> None:
+        self._output.note("Waiting for events; Ctrl-C ends it.")
+
+    def show(self, event: Event) -> None:
+        self.shown += 1
+        if self._output.json:
+            from situ.cli.subscribe import as_json
+
+            self._output.line(as_json(event))
+        else:
+            from situ.cli.show_events import show_event
+
+            self._output.show([show_event(event)])
+
+
+async def _tail(
+    live: Live, showing: _Showing, types: Sequence[str], where: str, since: datetime | None, seconds: float | None
+) -> bool:
+    """Show events; False if the time was up before the limit was reached."""
+    import asyncio
+
+    from situ.bus.names import Names
+    from situ.cli.on_bus import bus_of
+
+    async with bus_of(live, "tail") as bus:
+        selection = await Selection.of(bus, types, where)
+        stream = Names(bus.zone).root_stream
+        first = (await bus.state(stream)).last + 1 if since is None else await bus.find(stream, since)
+        showing.ready()
+        try:
+            async with asyncio.timeout(seconds), aclosing(_follow(bus, selection, first)) as events:
+                async for event in events:
+                    showing.show(event)
+                    if showing.done:
+                        break
+        except TimeoutError:
+            return False
+    return True
+
+
+async def _follow(bus: Bus, selection: Selection, first: int) -> AsyncGenerator[Event, None]:
+    """The events of the log that are asked for, from this message on, for ever; each once."""
+    import asyncio
+
+    from situ.bus.names import Names
+    from situ.deployment.former_terms import in_terms_of_now
+    from situ.event.lines import bare_line, decode_line, stored_lines
+    from situ.event.message import position
+
+    stream = Names(bus.zone).root_stream
+    highest: dict[tuple[str, int], int] = {}
+    while True:
+        last = (await bus.state(stream)).last
+        if last < first:
+            await asyncio.sleep(_GLANCE)
+            continue
+        selection = await selection.renewed(bus)
+        async with aclosing(bus.read(stream, first, last)) as messages:
+            async for message in messages:
+                for place, line in enumerate(stored_lines(in_terms_of_now(message, selection.interpretation))):
+                    row = decode_line(line, pos=position(message.seq, place))
+                    author = (row.client, row.incarnation)
+                    if row.seq <= highest.get(author, 0):
+                        continue  # the log may have an event again; its readers take the first
+                    highest[author] = row.seq
+                    if selection.wants(row):
+                        yield _event(row, bare_line(row, line))
+        first = last + 1
+
+
+def _event(row: Row, line: bytes) -> Event:
+    from situ.edge.event import read_events
+    from situ.event.message import join_lines
+
+    (event,) = read_events(join_lines([line]))
+    event.position = str(row.pos)
+    return event
+
+
+class Selection:
+    """Which events are asked for, by the deployment in force; its types may change while one looks."""
+
+    def __init__(self, deployment: Deployment, types: Sequence[str], where: str) -> None:
+        from situ.deployment.interpreting import Interpretation
+        from situ.types.event_data import EventData
+
+        self.version = deployment.version
+        self.interpretation = Interpretation.of(deployment)
+        self._asked = (types, where)
+        self._types = deployment.types
+        self._data = EventData(deployment.types)
+        self._filters: dict[str, Filter] = _filters(deployment, types, where)
+        self._all = not types and not where
+
+    @classmethod
+    async def of(cls, bus: Bus, types: Sequence[str], where: str) -> Selection:
+        from situ.registry.snapshots import fetch_deployment
+
+        return cls(await fetch_deployment(bus), types, where)
+
+    async def renewed(self, bus: Bus) -> Selection:
+        """By what is in force now; itself if that is the same."""
+        from situ.registry.snapshots import current_deployment, fetch_deployment
+
+        current = await current_deployment(bus)
+        if current is None or current.version == self.version:
+            return self
+        return Selection(await fetch_deployment(bus), *self._asked)
+
+    def wants(self, row: Row) -> bool:
+        import msgspec
+
+        from situ.subscription.reading import read_envelope
+        from situ.types.model import supertypes
+
+        if self._all:
+            return True
+        struct = self._types.event(row.type)
+        if struct is None:
+            return False
+        found = [self._filters[str(each)] for each in supertypes(struct) if str(each) in self._filters]
+        if not found or any(each.always for each in found):
+            return bool(found)
+        event, data = read_envelope(row), self._data.decode(row.type, msgspec.json.decode(row.data)).value
+        return any(each.test(event, data) for each in found)
+
+
+def _filters(deployment: Deployment, types: Sequence[str], where: str) -> dict[str, Filter]:
+    """The filter for each type that is asked for; without types, for all that the condition can be about."""
+    from situ.errors import SituError, nearest
+    from situ.subscription.filter import Filter, read_filter
+    from situ.types.reserved import RESERVED_EVENTS
+    from situ.types.undeclared import not_declared
+
+    known = deployment.types
+    found: dict[str, Filter] = {}
+    for name in types or (*known.events, *RESERVED_EVENTS):
+        event = known.event(name)
+        if event is None:
+            raise SituError(not_declared(name, nearest=nearest(name, sorted(known.events))))
+        limits = deployment.settings.expression_limits
+        try:
+            node = read_filter("situ tail", event, where, known, deployment.definitions, limits)
+        except SituError:
+            if types:
+                raise
+            continue  # others may have what it asks for
+        found[name] = Filter(name, node)
+    if not found:
+        raise typer.BadParameter(
+            "no type of events has what this asks for; name one with --type", param_hint="'--where'"
+        )
+    return found
