@@ -498,6 +498,43 @@ def test_a_policy_that_does_not_see_its_tables_detects_nothing(tmp_path: Path) -
     assert not_its_own.startswith("sources/building.yaml:")
 
 
+@pytest.mark.parametrize("reads", ["{reads: {tenant: x}}", "{reads: {tenant: x, place: a}}", "{reads: {rest: any}}"])
+@pytest.mark.parametrize("closed", [(), ("tenant",), ("tenant", "place")])
+def test_what_is_said_about_unseen_tables_lets_them_be_seen(
+    tmp_path: Path, closed: tuple[str, ...], reads: str
+) -> None:
+    """Each hint is followed to the letter, and neither it nor another comes again."""
+
+    def dimension(name: str, scope: str) -> str:
+        return f"{name}: {{mode: {'closed' if name in closed else 'open'}, scopes: {{{scope}: {{}}}}}}"
+
+    scopes = f"dimensions: {{{dimension('tenant', 'x')}, {dimension('place', 'a')}}}\n"
+    scopes += "clients: {watch: {tenant: [x], place: [a]}}\n"
+    sources = GUARDED["sources/building.yaml"]
+    grants = [f"{{to: watch, dimension: {name}, may: [observe]}}" for name in closed]
+    files = {
+        **{name: text for name, text in GUARDED.items() if not name.startswith(("policies/", "clients/"))},
+        "policies/watch.dpl": "concepts\n  person A (status = 'guest')\n  room R\nconditions\n  A is inside R\n"
+        "actions\n  raise alarm\n",
+    }
+    for _ in range(4):
+        policies = f"policies:\n  watch: {reads}\n"
+        granted = f"grants: [{', '.join(grants)}]\n"
+        write(tmp_path, {**files, "scopes.yaml": scopes + policies + granted, "sources/building.yaml": sources})
+        found = check_folder(tmp_path, {}).problems
+        assert {each.code.code for each in found} <= {"V111"}, [str(each) for each in found]
+        if not found:
+            return
+        hint, source = found[0].hint, found[0].values["source"]
+        for name in re.findall(r"`reads: {(\w+): …}`", hint):
+            reads = reads.replace("{reads: {", f"{{reads: {{{name}: {'x' if name == 'tenant' else 'a'}, ")
+        if "`scopes: {rest: any}`" in hint and "say what it reads" not in hint.lower():
+            file = "people.csv" if source == "persons" else "rooms.csv"
+            sources = sources.replace(f"csv: {file}", f"scopes: {{rest: any}}\n            csv: {file}")
+            grants += re.findall(r"`- ({to: [^`]*)`", hint)
+    raise AssertionError("the hints do not come to an end")
+
+
 RELEASE = """
 dimensions: {tenant: {scopes: {x: {}}}}
 clients: {unaccompanied-guest: {tenant: [x]}}

@@ -238,10 +238,11 @@ UNSEEN_SOURCE = define(
     "V111",
     "table that a policy does not see",
     "The policy `{policy}` needs the table `{source}`, which is not visible to what it reads as: it detects nothing.",
-    "Give the source `scopes:` that `reads:` of the policy sees whatever the filters say, such as `{{rest: any}}`.",
+    "{remedy}",
     severity=Severity.WARNING,
     policy=str,
     source=str,
+    remedy=str,
 )
 CHANGED_ELSEWHERE = define(
     "V022",

@@ -83,7 +83,8 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
     for name, policy in deployment.policies.items():
         tags = graph.tags_of(name)
         for source in unseen.get(name, ()):
-            yield UNSEEN_SOURCE(tags.place or policy.location, policy=name, source=source)
+            remedy = _seen_by(graph, tags.reads, source)
+            yield UNSEEN_SOURCE(tags.place or policy.location, policy=name, source=source, remedy=remedy)
         released = frozenset(
             dimension for each in graph.releases if each.policy == name for dimension in each.dimensions
         )
@@ -91,6 +92,19 @@ def check_seen(deployment: Deployment) -> Iterator[Problem]:
         problem = unreached(epochs, 0, name, (tags.publishes, tags.reads), needed, told, released)
         if problem is not None:
             yield problem.code(tags.place, **problem.values)
+
+
+def _seen_by(graph: ScopeGraph, reads: TagSet, source: str) -> str:
+    """What makes a table visible to a policy that reads like this, whatever the filters say."""
+    closed = [name for name, dimension in graph.dimensions.items() if dimension.closed]
+    silent = [name for name in closed if reads.tag(name) is None]
+    first = "; ".join(f"say what it reads as in `{name}`, as `reads: {{{name}: …}}`" for name in silent)
+    grants = ", ".join(f"`- {{to: {source}, dimension: {name}, may: [broadcast]}}`" for name in closed)
+    then = "give the source `scopes: {rest: any}`" + (
+        f", and under `grants:` of scopes.yaml {grants}" if grants else ""
+    )
+    said = f"{first}; {then}" if first else then
+    return f"{said[0].upper()}{said[1:]}."
 
 
 _SITUATION = "situ.situation"
