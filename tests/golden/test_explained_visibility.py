@@ -139,7 +139,8 @@ def test_a_situation_is_explained_by_its_parts(
     why = explain_row(now, row, ANYWHERE, deployment.scopes)
     golden("explained-visibility/situation.txt", told(row, why))
     assert (why.own.visible, why.visible) == (True, False)
-    row.parts = write_parts([Part(part.tags, part.epoch, part.bits, frozenset({"membership"}))])
+    assert why.held_back_in == ("membership",)
+    row.parts = write_parts([Part(part.tags, part.epoch, part.bits, frozenset(why.held_back_in))])
     released = explain_row(now, row, ANYWHERE)
     assert released.visible
     assert "released in membership  visible" in told(row, released)

@@ -20,7 +20,9 @@ def tell_why(what: str, why: Why) -> str:
     if why.side is not None:
         assert why.own.now is not None
         return "\n".join((what, explain_text(why.own.now)))
-    return "\n".join((f"{what}{_epochs(why.own, why.epoch)}", *_lines(why.own), *_parts(why), _verdict(why)))
+    return "\n".join(
+        (f"{what}{_epochs(why.own, why.epoch)}", *_lines(why.own), *_parts(why), _verdict(why), *_release(why))
+    )
 
 
 def why_as_json(what: dict[str, Any], why: Why) -> dict[str, Any]:
@@ -28,7 +30,13 @@ def why_as_json(what: dict[str, Any], why: Why) -> dict[str, Any]:
     if why.side is not None:
         assert why.own.now is not None
         return {**found, "dimensions": explained_as_json(why.own.now)["dimensions"]}
-    return {**found, "epoch": why.epoch, "itself": _as_json(why.own), "parts": [_as_json(each) for each in why.parts]}
+    return {
+        **found,
+        "epoch": why.epoch,
+        "itself": _as_json(why.own),
+        "parts": [_as_json(each) for each in why.parts],
+        "release": {"policy": why.policy, "dimensions": list(why.held_back_in)} if why.held_back_in else None,
+    }
 
 
 def _as_json(each: Decided) -> dict[str, Any]:
@@ -76,6 +84,13 @@ def _parts(why: Why) -> Iterator[str]:
             yield from (indent(line, "      ") for line in _lines(each))
     if len(why.parts) > _MOST_PARTS:
         yield f"   … {len(why.parts) - _MOST_PARTS} more"
+
+
+def _release(why: Why) -> Iterator[str]:
+    if dimensions := why.held_back_in:
+        form = f"{{ policy: {why.policy}, dimensions: [{', '.join(dimensions)}], keep: [ … ], by: … }}"
+        yield f"an administrator of {' and '.join(dimensions)} can release what comes of {why.policy}, from then on:"
+        yield f"   in scopes.yaml, under releases:  - {form}"
 
 
 def about_event(row: Row) -> tuple[str, dict[str, Any]]:

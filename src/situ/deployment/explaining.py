@@ -57,6 +57,17 @@ class Why:
     own: Decided
     parts: tuple[Decided, ...] = ()
     side: Side | None = None
+    policy: str = ""
+    """Of what has parts: the policy that it comes from."""
+
+    @property
+    def held_back_in(self) -> tuple[str, ...]:
+        """The dimensions in which nothing but its parts keeps it from being seen: a release there would let it go."""
+        hidden = [each for each in self.parts if not each.visible]
+        if not self.own.visible or any(each.shown is None for each in hidden):
+            return ()
+        found = {dimension.dimension for each in hidden if each.shown for dimension in each.shown.hidden}
+        return tuple(sorted(found))
 
 
 def explain_row(seeing: Seeing, row: Row, subscribed: TagSet, written: ScopeGraph = NO_SCOPES) -> Why:
@@ -72,6 +83,7 @@ def explain_row(seeing: Seeing, row: Row, subscribed: TagSet, written: ScopeGrap
             _decided(seeing, part, seeing.bits_now(part.tags, part.epoch, part.bits), subscribed, None, written)
             for part in read_parts(row.parts)
         ),
+        policy=row.client if row.parts else "",
     )
 
 
