@@ -86,8 +86,8 @@ def test_a_run_that_looks_up(situ: Situ, tmp_path: Path) -> None:
         assert "edge: S201 The source `people` cannot be read again; what was read " in ran.out
         ran = situ("replay", cwd=tmp_path)
         assert ran.code == 1
-        assert "error S111: The source `people` cannot be read: no such file or directory." in ran.err
+        assert "error S111: The source `people` cannot be read: no such file or directory (data/people.csv)." in ran.err
         assert run.stop() == 0
     ran = situ("run", "--for", "1 s", cwd=tmp_path)
     assert ran.code != 0
-    assert "error S111: The source `people` cannot be read: no such file or directory." in ran.err
+    assert "error S111: The source `people` cannot be read: no such file or directory (data/people.csv)." in ran.err

@@ -157,7 +157,7 @@ class TestTrouble:
         ],
     )
     def test_what_is_no_xml(self, tmp_path: Path, text: str | bytes, expected: str) -> None:
-        assert refusal(tmp_path, text) == f"S111 The source `s` cannot be read: line 1: {expected}."
+        assert refusal(tmp_path, text) == f"S111 The source `s` cannot be read: line 1: {expected} (floor.xml)."
 
     def test_no_file(self, tmp_path: Path) -> None:
         reading = Reading(tmp_path, {})

@@ -88,6 +88,7 @@ FILES = {
 
 def check(folder: Path, **changed: str) -> Checked:
     files = {name: changed.get(name.partition(".")[0].replace("/", "_"), text) for name, text in FILES.items()}
+    write(folder, {"people.csv": "nr,role\n", "floor.xml": "<floor/>\n"})
     return check_folder(write(folder, files), {})
 
 
@@ -415,3 +416,26 @@ def _with(start: State, bodies: dict[Key, str]) -> State:
         for each, value in found.objects.items()
     }
     return State(version=1, digest=found.digest, objects=objects, deployment=found.deployment)
+
+
+class TestFilesOfSources:
+    """Files that sources name and that are not there are told before anything runs."""
+
+    def test_those_that_are_there_are_not_mentioned(self, tmp_path: Path) -> None:
+        assert "S206" not in codes(check(tmp_path).problems)
+
+    @pytest.mark.parametrize("file", ["people.csv", "floor.xml"])
+    def test_one_that_is_not_there_is_named(self, tmp_path: Path, file: str) -> None:
+        check(tmp_path)
+        (tmp_path / file).unlink()
+        (found,) = [each for each in check_folder(tmp_path, {}).problems if each.code.code == "S206"]
+        assert (found.values["file"], found.is_error) == (file, False)
+        assert found.location is not None
+        assert found.location.file == "sources/a.yaml"
+
+    def test_a_name_from_the_environment_is_looked_up_there(self, tmp_path: Path) -> None:
+        sources = FILES["sources/a.yaml"].replace("people.csv", '"${PEOPLE}"')
+        check(tmp_path, sources_a=sources)
+        for place, expected in (("people.csv", 0), ("nowhere.csv", 1)):
+            found = check_folder(tmp_path, {"PEOPLE": place}).problems
+            assert codes(found).count("S206") == expected

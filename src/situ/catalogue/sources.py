@@ -46,11 +46,21 @@ COLUMN_UNFIT = define(
 SOURCE_UNREADABLE = define(
     "S111",
     "source that cannot be read",
-    "The source `{source}` cannot be read: {reason}.",
+    "The source `{source}` cannot be read: {reason}{place}.",
     "{remedy}",
     source=str,
     reason=str,
+    place=str,
     remedy=str,
+)
+NO_SUCH_FILE = define(
+    "S206",
+    "source whose file is not there",
+    "The source `{source}` is the file `{file}`, which is not there: no run that needs it starts.",
+    "Put it there, or correct the name: it is taken from the project folder.",
+    severity=Severity.WARNING,
+    source=str,
+    file=str,
 )
 CELL_UNFIT = define(
     "S112",

@@ -184,7 +184,7 @@ def _event(row: Row, line: bytes) -> Event:
     from situ.event.message import join_lines
 
     (event,) = read_events(join_lines([line]))
-    event.position = str(row.pos)
+    event.number = row.pos  # in the log, as `situ explain event` takes it
     return event
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from situ.catalogue import BUS_IN_THE_CLEAR, SOURCE_OUTSIDE
+from situ.catalogue import BUS_IN_THE_CLEAR, NO_SUCH_FILE, SOURCE_OUTSIDE
 from situ.deployment import Deployment
 from situ.deployment.around_quality import around_quality
 from situ.deployment.interpreting import Interpretation, check_executed
@@ -74,6 +74,7 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
     deployment = _deployment(folder, problems)
     problems.extend(_in_the_clear(folder.of("situ"), deployment.settings))
     problems.extend(_outside(path, deployment.settings, deployment.sources.values(), environment))
+    problems.extend(_not_there(path, deployment.sources.values(), environment))
     return Checked(
         path=path,
         files=folder.files,
@@ -195,17 +196,34 @@ def _outside(
     project = path.resolve()
     allowed = [project, *((project / Path(each.value).expanduser()).resolve() for each in settings.outside)]
     for source in sources:
-        place = source.place
-        if source.kind is Kind.SQL:
-            if not source.url.startswith(_SQLITE):
-                continue
-            place = source.url.removeprefix(_SQLITE)
-        place = re.sub(r"\$\{(\w+)\}", lambda found: environment.get(found[1], found[0]), place)
-        if "${" in place:  # what the environment lacks is told of by who reads it
-            continue
-        file = (project / place).resolve()
-        if not any(each in file.parents for each in allowed):
+        file = _file_of(project, source, environment)
+        if file is not None and not any(each in file.parents for each in allowed):
             yield SOURCE_OUTSIDE(source.location, source=source.name, file=str(file), folder=str(file.parent))
+
+
+# ── what is not there ──
+
+
+def _not_there(path: Path, sources: Iterable[Source], environment: Mapping[str, str]) -> Iterator[Problem]:
+    """A warning each: the file may be where the project runs, and need not be where it is written."""
+    project = path.resolve()
+    for source in sources:
+        file = _file_of(project, source, environment)
+        if file is not None and not file.exists():
+            shown = file.relative_to(project) if file.is_relative_to(project) else file
+            yield NO_SUCH_FILE(source.location, source=source.name, file=str(shown))
+
+
+def _file_of(project: Path, source: Source, environment: Mapping[str, str]) -> Path | None:
+    """The file that the rows of a source are in; None if they are in no file, or nobody here knows in which."""
+    place = source.place
+    if source.kind is Kind.SQL:
+        if not source.url.startswith(_SQLITE):
+            return None
+        place = source.url.removeprefix(_SQLITE)
+    place = re.sub(r"\$\{(\w+)\}", lambda found: environment.get(found[1], found[0]), place)
+    # What the environment lacks is told of by who reads it.
+    return None if "${" in place else (project / place).resolve()
 
 
 def _settings(documents: tuple[Document, ...], problems: Problems) -> Settings:

@@ -28,6 +28,10 @@ class Kind(StrEnum):
     XML = "xml"
     SQL = "sql"
 
+    @property
+    def is_file(self) -> bool:
+        return self is not Kind.SQL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:

@@ -63,9 +63,15 @@ class Reading:
         try:
             cells, stamp = self._cells(source)
         except Unreadable as error:
-            place = source.location
-            problem = SOURCE_UNREADABLE(place, source=source.name, reason=error.reason, remedy=error.remedy)
-            raise SituError(problem) from None
+            raise SituError(
+                SOURCE_UNREADABLE(
+                    source.location,
+                    source=source.name,
+                    reason=error.reason,
+                    place=f" ({source.place})" if source.kind.is_file else "",
+                    remedy=error.remedy,
+                )
+            ) from None
         except NoColumn as error:
             where = f"{error.where} of `{source.name}`"
             similar = nearest(error.column, error.known)
