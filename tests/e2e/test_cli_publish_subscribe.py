@@ -327,3 +327,26 @@ def test_a_tail_goes_on_and_ends(situ: Situ, plant: Path) -> None:
     assert situ("tail", "--where", "nobody > 3", cwd=plant).code == 2
     unfit = situ("tail", "--type", "Alarm", "--where", "value > 3 °C", cwd=plant)
     assert (unfit.code, "INT602" in unfit.err) == (1, True)
+
+
+def test_a_misspelt_client_is_not_another_one(situ: Situ, plant: Path) -> None:
+    said = ("publish", "Reading", "--data", json.dumps(reading("slip")), "--client")
+    for slip, meant in (("sensr", "sensor"), ("snesor", "sensor"), ("Sensor", "sensor"), ("pannel", "panel")):
+        ran = situ(*said, slip, cwd=plant)
+        assert (ran.code, ran.out) == (1, ""), slip
+        assert f"error P173: There is no client `{slip}`" in ran.err
+        assert f"Did you mean `{meant}`?" in ran.err
+    assert situ("subscribe", "--durable", "hot", "--client", "borad", cwd=plant).code == 1
+    assert situ(*said, "sensor-2", "--new", cwd=plant).code == 0
+    assert situ(*said, "sensor-2", cwd=plant).code == 0  # it was here before
+    assert situ(*said, "somebody-else", cwd=plant).code == 0
+
+
+def test_a_type_of_another_context_is_told_with_it(situ: Situ, plant: Path) -> None:
+    for words in (("publish", "Heat", "--data", "{}"), ("subscribe", "Heat")):
+        ran = situ(*words, cwd=plant)
+        assert ran.code == 1
+        assert "error INT601: There is no event type `Heat` in root.\n" in ran.err
+        assert "hint: `Heat` is a type of the context `us`: say `--context us`.\n" in ran.err
+    ran = situ("publish", "Heta", "--data", "{}", cwd=plant)
+    assert "There is no event type `Heta`.\n" in ran.err

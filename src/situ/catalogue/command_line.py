@@ -90,6 +90,14 @@ NOT_OVERWRITTEN = define(
     reason=str,
     default=str,
 )
+NOT_A_CLIENT = define(
+    "P173",
+    "misspelt client",
+    "There is no client `{name}`: nothing declares it, it has no credentials, and it was never connected.",
+    "Did you mean {nearest}? Say `--new` if a new client is to have a name so much like another.",
+    name=str,
+    nearest=tuple,
+)
 UNKNOWN_KEPT_ACTION = define(
     "P171",
     "unknown action to do",

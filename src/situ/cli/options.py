@@ -51,6 +51,14 @@ InScopes = Annotated[
 ]
 
 
+New = Annotated[
+    bool,
+    typer.Option(
+        "--new", help="The client that --client names is new, and no slip, however much it looks like another."
+    ),
+]
+
+
 def read_scopes(given: list[str] | None) -> dict[str, list[str]] | None:
     """What is said of scopes, as a node takes it; None if nothing is."""
     scopes: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, InScopes, Json, Project, Quiet, Server, begin, read_scopes
+from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
     from situ.cli.as_client import AsClient
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from situ.cli.published import Given, Wrong
     from situ.edge.node import Node
     from situ.edge.sending import Receipt
-    from situ.errors import Problem
+    from situ.errors import Problem, SituError
 
 _UNDER_WAY = 5_000  # receipts that are waited for at once
 _ARGUMENT = "--data"
@@ -43,6 +43,7 @@ def publish(
         str,
         typer.Option("--context", metavar="NAME", help="Publish in the terms of this context.", show_default=False),
     ] = "",
+    new: New = False,
     scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
@@ -73,7 +74,7 @@ def publish(
     tags = read_scopes(scopes)
     if tags and not type:
         raise typer.BadParameter("what is published into scopes is of one type; name it", param_hint="'TYPE'")
-    speaker = as_client(project, client, credentials, server, output)
+    speaker = as_client(project, client, credentials, server, output, new=new)
     outcome = Outcome(client=speaker.name)
     whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None, tags), False)
     output.answer(outcome.as_json, outcome.shown)
@@ -143,7 +144,7 @@ async def _publish(
     from situ.cli.progress import progress
     from situ.edge.connecting import connect
 
-    publishing = _Publishing(outcome, file or _ARGUMENT)
+    publishing = _Publishing(outcome, file or _ARGUMENT, speaker, terms or "")
     limit = speaker.settings.limits.event
     size = Path(file).stat().st_size if file and Path(file).is_file() else 0
     with progress("Publishing", shown=output.has_terminal) as advance:
@@ -177,8 +178,9 @@ async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[l
 class _Publishing:
     """Puts events into the node's queue, and waits for the receipts of many at a time."""
 
-    def __init__(self, outcome: Outcome, file: str) -> None:
+    def __init__(self, outcome: Outcome, file: str, speaker: AsClient, terms: str) -> None:
         self.outcome = outcome
+        self._speaker, self._terms = speaker, terms
         self._file = file
         self._waiting: list[tuple[int, Receipt]] = []
 
@@ -192,7 +194,7 @@ class _Publishing:
         try:
             receipt = await node.publish_event(given.type, given.data, **given.envelope)
         except SituError as error:
-            self.outcome.refuse(error.problems, given.line, self._file)
+            self.outcome.refuse(await self._told(error, given.type), given.line, self._file)
             return
         if receipt.duplicate:
             self.outcome.duplicates += 1
@@ -200,6 +202,12 @@ class _Publishing:
         self._waiting.append((given.line, receipt))
         if len(self._waiting) >= _UNDER_WAY:
             await self.settle()
+
+    async def _told(self, error: SituError, type: str) -> tuple[Problem, ...]:
+        """What an operator can be told about a type that is not there; asked for as often as it is shown."""
+        if len(self.outcome.problems) >= _SHOWN:
+            return error.problems
+        return await self._speaker.explained(error.problems, [type], self._terms)
 
     async def settle(self) -> None:
         from situ.errors import SituError

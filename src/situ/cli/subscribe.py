@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, InScopes, Json, Project, Quiet, Server, begin, read_scopes
+from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
     from situ.cli.as_client import AsClient
@@ -70,6 +70,7 @@ def subscribe(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
     ] = "",
+    new: New = False,
     scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
@@ -110,7 +111,7 @@ def subscribe(
     }
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
     showing = _Showing(output)
-    hearer = as_client(project, client, credentials, server, output)
+    hearer = as_client(project, client, credentials, server, output, new=new)
     work = _subscribe(hearer, showing, terms or None, types or [], options, seconds)
     in_time = run_until_stopped(work, True)
     if not in_time and not showing.shown:
@@ -130,6 +131,7 @@ async def _subscribe(
     import asyncio
 
     from situ.edge.connecting import connect
+    from situ.errors import SituError
 
     limit = options.pop("limit")
     try:
@@ -147,6 +149,8 @@ async def _subscribe(
                         break
     except TimeoutError:
         return False
+    except SituError as error:
+        raise SituError(*await hearer.explained(error.problems, types, terms or "")) from None
     return True
 
 
