@@ -16,6 +16,7 @@ from situ.deployment import Deployment
 from situ.deployment.past_scopes import encode_scopes, scopes_name
 from situ.deployment.plan import Plan, compile_plan
 from situ.edge import deliver
+from situ.edge.event import read_events
 from situ.edge.handing_over import HandingOver
 from situ.edge.interpret import word
 from situ.edge.root_log import read_lines
@@ -50,7 +51,7 @@ def queued(plan: Plan, count: int, dice: random.Random) -> tuple[list[Message], 
 
 
 def ids(body: bytes) -> list[str]:
-    rows, _ = read_lines(Message(subject="", body=body))
+    rows = read_events(body)
     assert b'"situtags"' not in body, "no client gets to see a stamp"
     assert json.loads(body) is not None
     return [row.id for row in rows]
