@@ -413,6 +413,13 @@ class Loud:
     async def decide(self, consumer: str, message: Stored) -> bytes | None:
         return message.body.upper() if self.knows(consumer) else None
 
+    def mark(self, seq: int, number: int) -> str:
+        return f"m{seq}-{number}"
+
+    def marked(self, mark: str) -> tuple[int, int] | None:
+        seq, _, number = mark.removeprefix("m").partition("-")
+        return (int(seq), int(number)) if mark.startswith("m") else None
+
 
 def test_readers_of_a_guarded_consumer_get_what_its_guard_makes_of_messages(on) -> None:  # type: ignore[no-untyped-def]
     async def work(bus: Bus, names: Names) -> None:

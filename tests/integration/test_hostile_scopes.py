@@ -511,6 +511,52 @@ async def _(world: World) -> None:
     await world.eve.unregister_for_events(registration)
 
 
+@attempt("counting by the sequences of its own queue")
+async def _(world: World) -> None:
+    """The stream that queues are in counts messages for everybody; she is told the numbers of her own."""
+    registration = await world.eve.register_for_events("Notice", durable="queue")
+    coming = await world.wire.hear("_INBOX_eve.queue.>")
+
+    async def ask(**asked: Any) -> dict[str, Any]:
+        body = json.dumps({"name": "queue", **asked}).encode()
+        answer = await world.wire.ask(INGRESS, body, timeout=20, **{"Situ-Message": "Take"})
+        world.heard.append(answer.data)
+        found: dict[str, Any] = json.loads(answer.data)
+        return found
+
+    marks = []
+    for number in range(1, 4):
+        await world.stir()
+        await (await world.herald.publish_event("Notice", text=f"cry {number}", loud=True)).stored
+        body = json.dumps({"name": "queue", "do": "next", "batch": 1}).encode()
+        await world.wire.publish(INGRESS, body, reply=f"_INBOX_eve.queue.{number}", **{"Situ-Message": "Take"})
+        await eventually(lambda: not coming.empty())
+        message = coming.get_nowait()
+        mark, first, second, *_ = (message.headers or {})["Situ-Handed"].split(".")
+        assert (first, second) == (str(number), str(number))
+        assert re.fullmatch(r"[A-Za-z0-9_-]{32}", mark)
+        marks.append(mark)
+        told = await ask(do="info")
+        assert told["delivered"] == {"stream_seq": number, "consumer_seq": number}
+        assert told["ack_floor"] == {"stream_seq": 0, "consumer_seq": 0}
+        assert set(told) == {"config", "delivered", "ack_floor"}
+    before = world.zone.router._desk.refused if world.zone.router is not None else 0
+    tried = ("", "x", marks[0][::-1], str((await world.eve.status()).incarnation), "1")
+    for mark in tried:
+        body = json.dumps({"name": "queue", "do": "ack", "seq": 3, "number": 3, "mark": mark}).encode()
+        await world.wire.publish(INGRESS, body, **{"Situ-Message": "Take"})
+    assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 0
+    assert world.zone.router is not None
+    assert world.zone.router._desk.refused == before + len(tried)
+    body = json.dumps({"name": "queue", "do": "ack", "seq": 1, "number": 1, "mark": marks[1]}).encode()
+    await world.wire.publish(INGRESS, body, **{"Situ-Message": "Take"})
+    assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 2
+    events = aiter(registration)
+    (again,) = await take(events, 1, within=60)
+    assert (again.data.text, again.redelivered) == ("cry 3", True), "what she acknowledged, and nothing else"
+    await world.eve.unregister_for_events(registration)
+
+
 @attempt("finding events by numbers that others counted")
 async def _(world: World) -> None:
     """Also of what she may see: where it is would tell what is before it."""

@@ -28,7 +28,7 @@ from situ.bus.link import Link, Listening
 from situ.bus.names import MIXED, Names
 from situ.bus.reading import failure
 from situ.bus.streams import nanoseconds
-from situ.bus.taking import GUARDED, FromRouter, FromServer, Taking, is_guarded, subjects_of
+from situ.bus.taking import GUARDED, OWN, FromRouter, FromServer, Taking, is_guarded, subjects_of
 from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.errors import SituError
 from situ.event.message import DECIDED, HANDED, Stored
@@ -138,6 +138,7 @@ class NatsConsumption:
         self._again = 0  # up to this sequence, messages were handed to another reader before
         self._acknowledged: _Given | None = None
         self._expires = _EXPIRES
+        self._own = False  # whether numbers are the reader's own
         self._closed = False
 
     async def start(self) -> None:
@@ -196,6 +197,10 @@ class NatsConsumption:
             if self._taking is not before:
                 # What a reader before this one acknowledged goes through the router: it is there before this question.
                 info = await self._taking.info()
+            if not self._own and OWN in subjects_of(info):
+                # From here on the router numbers messages, and sequences of the stream mean nothing any more.
+                self._own, self._attached, self._acknowledged = True, False, None
+                self._unacknowledged.clear()
         floor, handed = info["ack_floor"], info["delivered"]
         if not self._attached:
             self._attached = True
@@ -270,6 +275,8 @@ class NatsConsumption:
             self._requests[oldest] -= 1
             if not self._requests[oldest]:
                 del self._requests[oldest]
+        if self._own and HANDED not in headers:
+            return None  # asked for before there was anything to guard: the router has it again
         acknowledged = headers.get(HANDED) or arrived.reply
         seq, handed, at = (int(token) for token in acknowledged.split(".")[-4:-1])
         message = Stored(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
@@ -292,7 +299,7 @@ class NatsConsumption:
     async def _repeat_acknowledgement(self) -> None:
         """An acknowledgement that got lost is repeated by the next; after a lost connection, by this."""
         if (last := self._acknowledged) is not None:
-            await self._taking.acknowledge(last.message.seq, last.number)
+            await self._taking.acknowledge(last.message, last.number)
 
     async def close(self) -> None:
         self._closed = True

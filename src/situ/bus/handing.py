@@ -14,7 +14,9 @@ import asyncio
 import logging
 import secrets
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from situ.bus.interface import Bus, Guard, Serving
@@ -31,6 +33,17 @@ _MOST_UNDER_WAY = 64
 _MOST_REQUESTS = 16
 _OVER = {"Status": "409", "Description": "Router Ends"}
 _MOST_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handed:
+    """What was handed to a reader and is wanted again: behind ``floor`` up to ``last``, each a sequence of the stream
+    and the number that the message has for the reader; of these from the number ``wanted`` on."""
+
+    subjects: Sequence[str]
+    floor: tuple[int, int]
+    last: tuple[int, int]
+    wanted: int
 
 
 class Relays:
@@ -60,24 +73,30 @@ class Relays:
         for each in [each for each, relay in self._relays.items() if each == consumer or relay.used < idle]:
             await self._relays.pop(each).close()
 
-    def again(self, consumer: str, subject: str, first: int, last: int, reply: str) -> bool:
-        """Send what was handed out before of this subject, as the server would; whether there is room for that."""
+    def again(self, consumer: str, handed: Handed, reply: str) -> bool:
+        """Send what was handed out before, as the server would; whether there is room for that."""
         if len(self._under_way) >= _MOST_UNDER_WAY:
             return False
-        task = asyncio.get_running_loop().create_task(self._again(consumer, subject, first, last, reply))
+        task = asyncio.get_running_loop().create_task(self._again(consumer, handed, reply))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return True
 
-    async def _again(self, consumer: str, subject: str, first: int, last: int, reply: str) -> None:
+    async def _again(self, consumer: str, handed: Handed, reply: str) -> None:
         left = _MOST_BYTES
+        (first, number), (last, latest) = handed.floor, handed.last
         try:
-            async with aclosing(self._bus.read(self._stream, first, last, subjects=[subject])) as messages:
+            messages = self._bus.read(self._stream, first + 1, last, subjects=handed.subjects)
+            async with aclosing(messages):
                 async for message in messages:
+                    number = latest if message.seq == last else number + 1
+                    if number < handed.wanted:
+                        continue
                     body = await self._guard.decide(consumer, message)
                     if body is None:
                         return
-                    await self._bus.send(Message(subject=reply, body=body, headers=_as_read(message)))
+                    headers = _as_read(message, number, self._guard.mark(message.seq, number))
+                    await self._bus.send(Message(subject=reply, body=body, headers=headers))
                     left -= len(message.body)
                     if left <= 0:
                         break
@@ -123,7 +142,7 @@ class _Relay:
             await self._bus.send(Message(subject=f"{self.to}.{number}", headers=told))
             return
         reply = message.headers.get(REPLY, "")
-        seq, _, at = (int(token) for token in reply.split(".")[-4:-1])
+        seq, place, at = (int(token) for token in reply.split(".")[-4:-1])
         stored = Stored(seq=seq, subject=message.subject, body=message.body, headers=message.headers, at=at // 1000)
         try:
             body = await self._guard.decide(self._consumer, stored)
@@ -131,7 +150,8 @@ class _Relay:
             _log.warning("%s is not handed over now: %s", self._consumer, error)
             return
         if body is not None:
-            await self._bus.send(Message(subject=f"{self.to}.0", body=body, headers={HANDED: reply}))
+            headers = {HANDED: _told(self._guard.mark(seq, place), place, at)}
+            await self._bus.send(Message(subject=f"{self.to}.0", body=body, headers=headers))
 
     async def close(self) -> None:
         if self._serving is not None:
@@ -142,14 +162,25 @@ class _Relay:
                     await self._bus.send(Message(subject=f"{self.to}.{number}", headers=_OVER))
 
 
-def _as_read(message: Stored) -> dict[str, str]:
-    """What the server says of a message that is read from a stream."""
+def _as_read(message: Stored, number: int, mark: str) -> dict[str, str]:
+    """What the server says of a message that is read from a stream, with the number that it has for its reader."""
     at = _EPOCH + timedelta(microseconds=message.at)
     return {
-        "Nats-Subject": message.subject,
-        "Nats-Sequence": str(message.seq),
+        "Nats-Subject": "own",
+        "Nats-Sequence": str(number),
         "Nats-Time-Stamp": at.isoformat(timespec="microseconds"),
+        HANDED: _told(mark, number, message.at * 1000),
     }
+
+
+def _told(mark: str, number: int, at: int) -> str:
+    """Where a reader finds what it finds in the subject of an acknowledgement: sequence, number and time."""
+    return f"{mark}.{number}.{number}.{at}.0"
+
+
+def mark_in(headers: Mapping[str, str]) -> str:
+    """The mark of a message that was handed over by a router; empty, if it was not."""
+    return headers.get(HANDED, "").partition(".")[0]
 
 
 def _now() -> float:

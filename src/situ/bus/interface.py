@@ -93,6 +93,12 @@ class Guard(Protocol):
     async def decide(self, consumer: str, message: Stored) -> bytes | None:
         """The body that the reader of this consumer gets; None: the message is not for him any more."""
 
+    def mark(self, seq: int, number: int) -> str:
+        """What stands for the sequence of a message in its stream and its number for its reader: he learns neither."""
+
+    def marked(self, mark: str) -> tuple[int, int] | None:
+        """Sequence and number again; None, if nobody made this mark."""
+
 
 class Bus(Protocol):
     """A connection to the bus of one zone."""

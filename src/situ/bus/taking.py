@@ -6,7 +6,9 @@ router, on the one subject that it may write to, and the router asks JetStream, 
 answers: what is asked for comes from the server to the client, and not through the router. The request names the
 subscription; whose it is stands in the subject, which the server has checked.
 
-Among scopes everybody asks his router, and gets from it what is left of each message (:mod:`situ.bus.handing`).
+Among scopes everybody asks his router, and gets from it what is left of each message (:mod:`situ.bus.handing`). The
+sequences of the stream count messages for everybody, so the router tells none: messages have the number that they have
+for this reader, and a mark, which only the router can read, by which they are acknowledged.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any, Protocol
 import msgspec
 import nats.errors
 
-from situ.bus.handing import Relays
+from situ.bus.handing import Handed, Relays, mark_in
 from situ.bus.interface import Bus, Guard
 from situ.bus.link import Link
 from situ.bus.names import Names, consumer_of, subscription_of
@@ -36,6 +38,8 @@ TAKE = "Take"
 
 GUARDED = "situ-guarded"
 """What the metadata of a consumer say if its messages have to be decided when they are handed over."""
+OWN = "own"
+"""The subject of all messages of a guarded consumer, as its reader may know it."""
 
 _MOST, _MOST_BYTES = 1024, 8 * 1024 * 1024
 _LONGEST = 30_000_000_000  # nanoseconds
@@ -55,7 +59,7 @@ class Taking(Protocol):
     def again(self, first: int, last: int, subjects: Sequence[str]) -> AsyncGenerator[Stored, None]:
         """What was handed out before, from the stream itself."""
 
-    async def acknowledge(self, seq: int, number: int) -> None: ...
+    async def acknowledge(self, message: Stored, number: int) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -90,10 +94,10 @@ class FromServer:
     def again(self, first: int, last: int, subjects: Sequence[str]) -> AsyncGenerator[Stored, None]:
         return read(self._link, self._stream, first, last, subjects, 100)
 
-    async def acknowledge(self, seq: int, number: int) -> None:
+    async def acknowledge(self, message: Stored, number: int) -> None:
         if (client := self._link.client) is not None:
             with suppress(nats.errors.Error, OSError):
-                await client.publish(acknowledgement(self._stream, self._consumer, seq, number))
+                await client.publish(acknowledgement(self._stream, self._consumer, message.seq, number))
 
     async def close(self) -> None:
         """Nothing is held back."""
@@ -112,7 +116,7 @@ class FromRouter:
         self._consumer = consumer
         self._subject = Names(link.address.zone).ingress(router, client)
         self._headers = {MESSAGE: TAKE}
-        self._due: tuple[int, int] | None = None
+        self._due: tuple[Stored, int] | None = None
         self._soon: asyncio.Task[None] | None = None
 
     async def info(self) -> dict[str, Any]:
@@ -140,8 +144,8 @@ class FromRouter:
         asked = Asked(self._subject, self._headers, {"do": "again", "name": self._name})
         return read(self._link, self._stream, first, last, subjects, 100, asked)
 
-    async def acknowledge(self, seq: int, number: int) -> None:
-        self._due = seq, number
+    async def acknowledge(self, message: Stored, number: int) -> None:
+        self._due = message, number
         if self._soon is None or self._soon.done():
             self._soon = asyncio.get_running_loop().create_task(self._later())
 
@@ -153,7 +157,8 @@ class FromRouter:
         due, self._due = self._due, None
         if due is not None and (client := self._link.client) is not None:
             with suppress(nats.errors.Error, OSError):
-                body = self._body(do="ack", seq=due[0], number=due[1])
+                message, number = due
+                body = self._body(do="ack", seq=message.seq, number=number, mark=mark_in(message.headers))
                 await client.publish(self._subject, body, headers=dict(self._headers))
 
     async def close(self) -> None:
@@ -180,6 +185,7 @@ class Take(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 1
     max_bytes: int = _MOST_BYTES
     next_by_subj: str = ""
+    mark: str = ""
 
 
 _TAKE: msgspec.json.Decoder[Take] = msgspec.json.Decoder(Take)
@@ -211,6 +217,8 @@ class Desk:
             self.refused += 1
         elif asked.do == "again":
             await self._again(consumer, asked, reply)
+        elif asked.do == "info" and self._guard.active:
+            await self._tell(consumer, reply)
         elif (to := self._request(consumer, asked)) is None:
             self.refused += 1
         else:
@@ -248,8 +256,26 @@ class Desk:
             body = {"batch": asked.batch, "expires": asked.expires}
             return f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer}", body
         if asked.do == "ack" and asked.seq >= 1 and asked.number >= 1:
-            return acknowledgement(self._stream, consumer, asked.seq, asked.number), {}
+            found = self._guard.marked(asked.mark) if self._guard.active else (asked.seq, asked.number)
+            return (acknowledgement(self._stream, consumer, *found), {}) if found is not None else None
         return None
+
+    async def _tell(self, consumer: str, reply: str) -> None:
+        """How far a reader is, in numbers of its own."""
+        info = await self._info(consumer)
+        if "error" not in info:
+            floor, handed = info["ack_floor"]["consumer_seq"], info["delivered"]["consumer_seq"]
+            info = {
+                "config": {"metadata": {GUARDED: "yes"}, "filter_subjects": [OWN]},
+                "ack_floor": {"stream_seq": floor, "consumer_seq": floor},
+                "delivered": {"stream_seq": handed, "consumer_seq": handed},
+            }
+        await self._bus.send(Message(subject=reply, body=json.dumps(info).encode()))
+
+    async def _info(self, consumer: str) -> dict[str, Any]:
+        answer = await self._bus.request(Message(subject=f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}"))
+        found: dict[str, Any] = json.loads(answer.body)
+        return found
 
     async def _again(self, consumer: str, asked: Take, reply: str) -> None:
         """Only of the consumer's own subjects, and only what it has not acknowledged.
@@ -257,22 +283,31 @@ class Desk:
         Who asks for more may not know how far he is: an acknowledgement of the reader before him can have come since
         he asked for that.
         """
-        answer = await self._bus.request(Message(subject=f"$JS.API.CONSUMER.INFO.{self._stream}.{consumer}"))
-        info = json.loads(answer.body)
+        info = await self._info(consumer)
         fits = "error" not in info and 1 <= asked.batch <= _MOST and asked.seq >= 1
-        if not fits or asked.next_by_subj not in subjects_of(info):
+        subjects = subjects_of(info) if fits else ()
+        if not fits or asked.next_by_subj not in ((OWN,) if self._guard.active else subjects):
             self.refused += 1
             return
         first = max(asked.seq, info["ack_floor"]["stream_seq"] + 1)
         if self._guard.active:
             # What was not handed out yet is got by asking for the next: there it is counted.
-            last = info["delivered"]["stream_seq"]
-            if not self._relays.again(consumer, asked.next_by_subj, first, last, reply):
+            handed = Handed(
+                subjects=subjects,
+                floor=_place(info["ack_floor"]),
+                last=_place(info["delivered"]),
+                wanted=asked.seq,
+            )
+            if not self._relays.again(consumer, handed, reply):
                 self.refused += 1
         else:
             wanted = {"seq": first, "batch": asked.batch, "next_by_subj": asked.next_by_subj}
             body = {**wanted, "max_bytes": min(asked.max_bytes, _MOST_BYTES)}
             await self._ask(f"$JS.API.DIRECT.GET.{self._stream}", body, reply)
+
+
+def _place(mark: Mapping[str, int]) -> tuple[int, int]:
+    return mark["stream_seq"], mark["consumer_seq"]
 
 
 def is_guarded(info: Mapping[str, Any]) -> bool:

@@ -31,6 +31,8 @@ from situ.subscription.targets import group_of
 from situ.types.reserved import DEAD_LETTER
 
 _LETTER = DEAD_LETTER.name
+_MARK = 1 << 63
+"""Added to a sequence, so that no key of an event is taken for one."""
 
 
 class HandingOver:
@@ -60,6 +62,13 @@ class HandingOver:
         self._deployment = deployment
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def mark(self, seq: int, number: int) -> str:
+        return seal_of(self._deployment.numbers.seal).token(_MARK + seq, number)
+
+    def marked(self, mark: str) -> tuple[int, int] | None:
+        seq, number = seal_of(self._deployment.numbers.seal).opened(mark) or (0, 0)
+        return (seq - _MARK, number) if seq > _MARK and number else None
 
     async def decide(self, consumer: str, message: Stored) -> bytes | None:
         version, epoch = _decided(message.headers)
