@@ -5,8 +5,9 @@ runs per event touches pint. Those that people write are in :mod:`situ.unit_tabl
 second to load. Units that are not physical (``EUR``, ``building_a``) are *labels*: a
 project declares them and only a function converts between them.
 
-A :class:`Unit` is a product of powers of atoms. Scales and offsets are rationals, so a conversion is computed
-exactly and rounded once, to the double that the engines use.
+A :class:`Unit` is a product of powers of atoms. Scales and offsets are rationals. Constants, decimals and whole numbers
+are converted with these, exactly, and rounded once; doubles by the operations of :func:`double_steps`, of which every
+engine executes the same.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from situ.errors import nearest
 
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 _ATOM = re.compile(r"Δ°\w+|[^\W\d]\w*|[%°]\w*")
 _FACTOR = re.compile(rf"\s*(?P<atom>{_ATOM.pattern})\s*(?:(?:\^|\*\*)\s*(?P<power>-?\d{{1,2}}))?\s*")
 _LONGEST = 100
+_DIGITS, _LARGEST_EXPONENT = 53, 1000
 _LARGEST_POWER = 9
 
 # Spellings people write that pint's catalogue reads differently or not at all.
+_DIFFERENCE = "delta_"
 _SPELLINGS = {"°": "degree", "℃": "degC", "℉": "degF", "percent": "%"}
 
 
@@ -102,6 +106,11 @@ class Unit:
         """A point on a scale (``degC``): two of them have a difference, but no sum."""
         return self.offset != 0
 
+    @property
+    def is_difference(self) -> bool:
+        """The distance of two points (``delta_degC``), which is no point itself. ``K`` can be either."""
+        return len(self.factors) == 1 and self.factors[0][0].symbol.startswith(_DIFFERENCE)
+
     def __mul__(self, other: Unit) -> Unit:
         powers: dict[Atom, Fraction] = dict(self.factors)
         for atom, power in other.factors:
@@ -120,7 +129,7 @@ class Unit:
         if not self.is_point:
             return self
         atom = self.factors[0][0]
-        return Unit(((_physical_atom(f"delta_{_plain_name(atom.symbol)}"), Fraction(1)),))
+        return Unit(((_physical_atom(f"{_DIFFERENCE}{_plain_name(atom.symbol)}"), Fraction(1)),))
 
 
 NO_UNIT = Unit()
@@ -131,8 +140,56 @@ def conversion(source: Unit, target: Unit) -> tuple[Fraction, Fraction]:
     """The exact (scale, offset) with ``target_value = source_value * scale + offset``."""
     if source.dimension != target.dimension:
         raise IncompatibleUnits(f"{source} does not convert to {target}")
+    if (source.is_point and target.is_difference) or (source.is_difference and target.is_point):
+        raise IncompatibleUnits(f"one of {source} and {target} is a point on a scale, the other a difference of two")
     scale = source.scale / target.scale
     return scale, (source.offset - target.offset) / target.scale
+
+
+DoubleStep = tuple[Literal["*", "+", "/"], float]
+"""An operation and its constant."""
+
+
+def double_steps(scale: Fraction, offset: Fraction) -> tuple[DoubleStep, ...]:
+    """The operations by which a double becomes ``value * scale + offset``; each rounds its result.
+
+    Where the factor is a double, or divided by one, that is a single operation, hence rounded once: so with all
+    prefixes, minutes and hours. Else ``(value * p + r) / q`` with whole numbers p, r and q, which have no error of
+    their own as a factor like 0.3048 has: of whole numbers all but the quotient is exact. The three are divided by a
+    power of two, which changes no digit, so that the product is not infinite unless the value is.
+    """
+    if not offset:
+        if _is_double(scale):
+            return (("*", float(scale)),) if scale != 1 else ()
+        if _is_double(1 / scale):
+            return (("/", float(1 / scale)),)
+    elif scale == 1 and _is_double(offset):
+        return (("+", float(offset)),)
+    q = Fraction(lcm(scale.denominator, offset.denominator))
+    p, r = scale * q, offset * q
+    power = Fraction(2) ** abs(p.numerator).bit_length()
+    steps: tuple[tuple[Literal["*", "+", "/"], Fraction], ...] = (("*", p / power), ("+", r / power), ("/", q / power))
+    if not all(_is_double(constant) for _, constant in steps):
+        steps = (("*", scale), ("+", offset))
+    changing = ((op, constant) for op, constant in steps if constant != (0 if op == "+" else 1))
+    return tuple((op, constant.numerator / constant.denominator) for op, constant in changing)
+
+
+def _is_double(value: Fraction) -> bool:
+    """Whether a double is exactly this, and its neighbours are as close as those of any other."""
+    exponent = value.denominator.bit_length() - 1
+    if value.denominator != 1 << exponent or exponent > _LARGEST_EXPONENT:
+        return False
+    significant = abs(value.numerator)
+    significant >>= (significant & -significant).bit_length() - 1 if significant else 0
+    return significant.bit_length() <= _DIGITS and abs(value) < 1 << _LARGEST_EXPONENT
+
+
+def convert_double(value: float, steps: Iterable[DoubleStep]) -> float:
+    """The slow, obvious way through the steps."""
+    for op, constant in steps:
+        value = value * constant if op == "*" else value + constant if op == "+" else value / constant
+    return value
 
 
 class Units:

@@ -25,6 +25,7 @@ from situ.expr.simplify import simplify
 from situ.expr.tree import Node
 from situ.types.model import Decimal, ListOf, Struct, Type, plain
 from tests.expressions import ROW, Generator, make_row, row_scope
+from tests.property.test_unit_conversions import doubles, halves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,6 +144,27 @@ def test_spark_equals_the_reference_on_simplified_expressions(spark: SparkSessio
 
 def test_spark_equals_the_reference_on_doubles_nobody_checked(spark: SparkSession) -> None:
     assert judge(spark, range(8000, 8120), 10, strange=True) >= 1000
+
+
+CONVERTED = [
+    *(f"to_unit({name}, '{unit}')" for name, unit in (("m", "mm"), ("m", "km"), ("m", "ft"), ("m", "mi"), ("m", "au"))),
+    *(f"to_unit(t, '{unit}')" for unit in ("degF", "K")),
+    "to_unit(m, 'mm') <= 946 [mm]", "to_unit(m, 'ft') > 3 [ft]", "to_unit(t, 'degF') = 68 [degF]",
+    *(f"round(d, {digits})" for digits in range(5)), "round(m)", "format_number(d, 2)", "to_decimal(d, 20, 3)",
+]  # fmt: skip
+
+
+def test_spark_converts_units_and_rounds_as_the_reference_does(spark: SparkSession) -> None:
+    """Whole numbers, halves of a digit and their neighbours, and the largest and smallest there are."""
+    pairs = [*halves(11, 60), *((value, 0) for value in doubles(12, 60))]
+    rows = [{**make_row(random.Random(n)), **dict.fromkeys("dmt", value)} for n, (value, _) in enumerate(pairs)]
+    frame = frame_of(spark, rows)
+    for simplified in (False, True):
+        written = {text: check(text, row_scope()).tree() for text in CONVERTED}
+        nodes = {text: simplify(node) if simplified else node for text, node in written.items()}
+        for text, row, found, wanted in judged(frame, rows, nodes):
+            assert same(found, wanted), (text, row["d"], found, wanted)
+    frame.unpersist()
 
 
 @pytest.mark.soak

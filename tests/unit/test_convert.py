@@ -174,7 +174,7 @@ functions:
     source = converter("events:\n  E: {a: double m, b: string}\n", context).function.source
     assert source.count("def ") == 1
     assert "shout" not in source
-    assert "data['a'] * 0.001" in source
+    assert "data['a'] / 1000.0" in source
 
 
 def test_all_failing_places_are_found_from_text_too() -> None:

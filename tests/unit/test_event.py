@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -182,14 +183,14 @@ def test_whole_surrogate_pairs_are_fine() -> None:
         ({"time": 1793520000}, ["time"]),
         ({"subject": ""}, ["subject"]),
         ({"dataschema": "a b"}, ["dataschema"]),
-        ({"datacontenttype": "text/xml"}, ["datacontenttype"]),
+        ({"dataschema": "schemas/one.json"}, ["dataschema"]),
+        ({"dataschema": "//host/one.json"}, ["dataschema"]),
         ({"datacontenttype": 5}, ["datacontenttype"]),
-        ({"confidence": "101"}, ["confidence"]),
-        ({"confidence": "-1"}, ["confidence"]),
-        ({"confidence": "high"}, ["confidence"]),
-        ({"confidence": True}, ["confidence"]),
-        ({"confidence": "97,5"}, ["confidence"]),
-        ({"data_base64": "AP8="}, ["data_base64"]),
+        ({"datacontenttype": "json"}, ["datacontenttype"]),
+        ({"data_base64": "e30", "data": "ABSENT"}, ["data_base64"]),
+        ({"data_base64": 5, "data": "ABSENT"}, ["data_base64"]),
+        ({"data_base64": "e30=", "data": {}}, ["data_base64"]),
+        ({"wide": 2**31, "low": -(2**31) - 1}, ["wide", "low"]),
         ({"Upper": "x", "under_score": "x", "": "x"}, ["Upper", "under_score", ""]),
         ({"object": {}, "list": [], "number": 1.5, "huge": 2**80}, ["object", "list", "number", "huge"]),
         ({"text": "\x07"}, ["text"]),
@@ -204,6 +205,49 @@ def test_what_is_no_cloudevent_is_refused_by_attribute(changes: dict[str, Any], 
     assert all(problem.hint for problem in problems)
 
 
+@pytest.mark.parametrize(
+    ("changes", "attribute"),
+    [
+        ({"datacontenttype": "text/xml", "data": "<a/>"}, "datacontenttype"),
+        ({"datacontenttype": "application/octet-stream", "data_base64": "e30=", "data": "ABSENT"}, "datacontenttype"),
+        ({"data_base64": "AP8=", "data": "ABSENT"}, "data_base64"),
+        ({"confidence": "101"}, "confidence"),
+        ({"confidence": "-1"}, "confidence"),
+        ({"confidence": "high"}, "confidence"),
+        ({"confidence": True}, "confidence"),
+        ({"confidence": "97,5"}, "confidence"),
+    ],
+)  # fmt: skip
+def test_a_cloudevent_that_situ_does_not_carry_is_not_said_to_be_none(changes: dict[str, Any], attribute: str) -> None:
+    [problem] = refused(written(**changes))
+    assert (problem.code.code, problem.values["attribute"]) == ("E706", attribute)
+    assert problem.message.startswith("Situ does not carry this event: ")
+    assert problem.hint
+
+
+def test_what_the_specification_allows_is_read() -> None:
+    event = decode_event(
+        written(dataschema="urn:example:one", low=-(2**31), high=2**31 - 1, time="2016-12-31T23:59:60.5Z")
+    )
+    assert (event.dataschema, event.extensions) == ("urn:example:one", {"low": "-2147483648", "high": "2147483647"})
+    assert event.time == datetime(2017, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("content_type", ["ABSENT", "application/json", "application/vnd.plant+json; charset=utf-8"])
+def test_json_in_base64_is_data_like_any_other(content_type: str) -> None:
+    encoded = base64.b64encode(json.dumps({"n": 7, "s": "é"}).encode()).decode()
+    event = decode_event(written(data_base64=encoded, data="ABSENT", datacontenttype=content_type))
+    assert event.data == {"n": 7, "s": "é"}
+    assert "data_base64" not in event.extensions
+    assert json.loads(encode_event(event))["data"] == event.data
+
+
+def test_what_base64_holds_is_as_bounded_as_data() -> None:
+    deep = base64.b64encode(b"[" * 20_000 + b"]" * 20_000).decode()
+    [problem] = refused(written(data_base64=deep, data="ABSENT"))
+    assert problem.code.code == "E706"
+
+
 @pytest.mark.parametrize("raw", ["[]", "5", '"text"', "null", "[1, 2]"])
 def test_what_is_no_object_is_no_event(raw: str) -> None:
     [problem] = refused(raw)
@@ -212,7 +256,7 @@ def test_what_is_no_object_is_no_event(raw: str) -> None:
 
 
 def test_faults_say_what_to_do() -> None:
-    [binary] = refused(written(data_base64="AP8="))
+    [binary] = refused(written(datacontenttype="image/png"))
     assert "bytes as base64 text" in binary.hint
     [time] = refused(written(time="2026-11-01T08:30:00"))
     assert "offset is missing" in time.hint

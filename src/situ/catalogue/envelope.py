@@ -22,6 +22,15 @@ NO_CLOUDEVENT = define(
     reason=str,
     remedy=str,
 )
+EVENT_NOT_CARRIED = define(
+    "E706",
+    "not carried",
+    "Situ does not carry this event: `{attribute}` {reason}.",
+    "{remedy}",
+    attribute=str,
+    reason=str,
+    remedy=str,
+)
 FROM_THE_FUTURE = define(
     "E703",
     "from the future",

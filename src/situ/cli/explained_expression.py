@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
 from typing import Any
 
 from situ.cli.outcome import Outcome
@@ -37,6 +39,9 @@ from situ.expr.tree import (
 )
 from situ.types.model import BOOLEAN, plain
 from situ.units import Unit
+
+_LONGEST_DIVISOR = 10**9
+"""Divisors with more digits say nothing to a reader: then factor and offset are shown, rounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +193,14 @@ def _label(node: Node, bare: str) -> str:
 
 def _conversion(node: Coerce) -> str:
     """An implicit step: which factor and offset, where the unit changes."""
-    factor = f" × {_number(node.scale)}" if node.scale != 1.0 else ""
-    offset = f" {'−' if node.offset < 0 else '+'} {_number(abs(node.offset))}" if node.offset else ""
-    return f"as {with_unit(str(node.type), node.unit)}{factor}{offset}"
+    below = lcm(node.scale.denominator, node.offset.denominator)
+    if below > _LONGEST_DIVISOR:
+        below = 1
+    factor, offset = node.scale * below, node.offset * below
+    shown = f" × {_number(factor)}" if factor != 1 else ""
+    shown += f" {'−' if offset < 0 else '+'} {_number(abs(offset))}" if offset else ""
+    shown = f" ({shown[1:]})" if below > 1 and offset else shown
+    return f"as {with_unit(str(node.type), node.unit)}{shown}{f' ÷ {below}' if below > 1 else ''}"
 
 
 def with_unit(text: str, unit: Unit | str) -> str:
@@ -198,5 +208,5 @@ def with_unit(text: str, unit: Unit | str) -> str:
     return f"{text} {unit}".rstrip()
 
 
-def _number(value: float) -> str:
-    return repr(value).removesuffix(".0")
+def _number(value: Fraction) -> str:
+    return repr(value.numerator / value.denominator).removesuffix(".0")

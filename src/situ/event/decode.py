@@ -7,12 +7,13 @@ The tests hold the two against each other on what both accept.
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from situ.catalogue import EVENT_LIMIT, NO_CLOUDEVENT
+from situ.catalogue import EVENT_LIMIT, EVENT_NOT_CARRIED, NO_CLOUDEVENT
 from situ.errors import Problem, SituError
 from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, Event, MarkKind, Marks
 from situ.event.strict_json import LIMITS, Limits, read_json, split_array, to_text
@@ -20,11 +21,13 @@ from situ.types.scalars import Unfit, describe, read_timestamp
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPACE = re.compile(r"\s")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.+")
 _EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 _JSON_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:[a-z0-9!#$&^_.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}\s*(?:;.*)?", re.IGNORECASE)
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%?")
 _LONGEST_NAME = 64
-_LARGEST_INTEGER = 2**63
+_SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**31), 2**31 - 1
 _MOST_FAULTS = 100
 _MARKS = dict(MARKS)
 
@@ -102,6 +105,8 @@ def event_of(attributes: Any, marked: bool) -> Event:
     if not _in_order(type_):
         _reference("type", type_, faults, required=True)
     time, data = take("time", None), take("data", None)
+    if "data_base64" in attributes:
+        data = _binary(data, take("data_base64"), faults)
     if time is not None:
         time = _time("time", time, faults)
     if not attributes and not faults:
@@ -113,7 +118,7 @@ def event_of(attributes: Any, marked: bool) -> Event:
         time=time,
         data=data,
         subject=_text("subject", take("subject", None), faults),
-        dataschema=_reference("dataschema", take("dataschema", None), faults),
+        dataschema=_uri("dataschema", take("dataschema", None), faults),
         datacontenttype=_content_type(take("datacontenttype", None), faults),
         confidence=_confidence(take("confidence", None), faults),
         marks=_marks(attributes, faults) if marked else NO_MARKS,
@@ -127,6 +132,11 @@ def event_of(attributes: Any, marked: bool) -> Event:
 def _fault(attribute: str, reason: str, remedy: str = "") -> Problem:
     plain = attribute.isprintable() and len(attribute) <= _LONGEST_NAME
     return NO_CLOUDEVENT(attribute=attribute if plain else describe(attribute), reason=reason, remedy=remedy)
+
+
+def _not_carried(attribute: str, reason: str, remedy: str) -> Problem:
+    """CloudEvents allows it; Situ has no use for it."""
+    return EVENT_NOT_CARRIED(attribute=attribute, reason=reason, remedy=remedy)
 
 
 def _found(value: Any) -> str:
@@ -159,6 +169,37 @@ def _reference(name: str, value: Any, faults: list[Problem], *, required: bool =
     return text
 
 
+def _uri(name: str, value: Any, faults: list[Problem]) -> Any:
+    """A URI with its scheme; CloudEvents allows no relative one here."""
+    text = _reference(name, value, faults)
+    if text is not None and not _SPACE.search(text) and not _ABSOLUTE.fullmatch(text):
+        faults.append(_fault(name, "is no absolute URI", "It begins with its scheme: https://example.org/schema.json."))
+    return text
+
+
+def _binary(data: Any, encoded: Any, faults: list[Problem]) -> Any:
+    """The data that stands in ``data_base64``: JSON all the same, as its content type says or nothing says."""
+    name = "data_base64"
+    if encoded is None:
+        return data
+    if data is not None:
+        faults.append(_fault(name, "stands beside `data`", "An event has one of them."))
+        return None
+    try:
+        if type(encoded) is not str:
+            raise ValueError
+        raw = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        faults.append(_fault(name, f"is {describe(encoded)}", "It is a text of base64, as in RFC 4648."))
+        return None
+    try:
+        return read_json(to_text(raw, LIMITS.event))
+    except SituError as error:
+        cause = error.problems[0].message
+        faults.append(_not_carried(name, "holds no JSON", f"Situ carries JSON data. {cause}"))
+        return None
+
+
 def _time(name: str, value: Any, faults: list[Problem]) -> datetime | None:
     if value is None:
         return None
@@ -174,7 +215,11 @@ def _content_type(value: Any, faults: list[Problem]) -> Any:
         return value
     if type(value) is str and len(value) <= 200 and _JSON_TYPE.fullmatch(value):
         return value
-    faults.append(_fault("datacontenttype", _found(value), "Situ carries JSON data: application/json."))
+    if type(value) is str and _MEDIA_TYPE.fullmatch(value):
+        remedy = "Situ carries JSON data: send it as application/json, bytes as base64 text in an attribute."
+        faults.append(_not_carried("datacontenttype", _found(value), remedy))
+    else:
+        faults.append(_fault("datacontenttype", _found(value), "It is a media type: application/json."))
     return None
 
 
@@ -186,7 +231,7 @@ def _confidence(value: Any, faults: list[Problem]) -> float | None:
     number = float(match[1]) if match else value
     if type(number) in (int, float) and 0 <= number <= 100:
         return float(number) + 0.0  # zero has no sign
-    faults.append(_fault("confidence", _found(value), 'It is a number from 0 to 100, in percent: "97.5".'))
+    faults.append(_not_carried("confidence", _found(value), 'It is a number from 0 to 100, in percent: "97.5".'))
     return None
 
 
@@ -222,21 +267,16 @@ def _extensions(attributes: dict[str, Any], faults: list[Problem]) -> dict[str, 
             break
         if value is None:
             continue
-        if name == "data_base64":
-            faults.append(
-                _fault(name, "holds binary data", "Situ carries JSON: send it in `data`, bytes as base64 text.")
-            )
-        elif not _EXTENSION_NAME.fullmatch(name):
+        if not _EXTENSION_NAME.fullmatch(name):
             faults.append(_fault(name, "is no name of an attribute", "Names consist of lower-case letters and digits."))
         elif type(value) is str:
             result[name] = value
             _text(name, value or "-", faults)
         elif type(value) is bool:
             result[name] = "true" if value else "false"
-        elif type(value) is int and abs(value) < _LARGEST_INTEGER:
+        elif type(value) is int and _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
             result[name] = str(value)
         else:
-            faults.append(
-                _fault(name, _found(value), "Attributes are text, whole numbers or booleans; more goes into `data`.")
-            )
+            remedy = "Attributes are text, whole numbers of 32 bits or booleans; more goes into `data`."
+            faults.append(_fault(name, _found(value), remedy))
     return result

@@ -166,7 +166,7 @@ class Meeting:
             return node
         if widest((node.type, type)) != plain(type):
             raise self.wrong_type(node, type)
-        return Coerce(node, plain(type), unit, float(scale), float(offset), span=node.span)
+        return Coerce(node, plain(type), unit, scale, offset, span=node.span)
 
     def _in_range(self, node: Node, unit: Unit, factor: Fraction) -> None:
         """A factor between units that no double can express would make zero or infinity of every value."""

@@ -62,6 +62,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"*": np.multiply, "+": np.add, "/": np.divide}
 _FEW = 16
 
 
@@ -212,17 +213,15 @@ def _apply(node: Apply) -> Step:
 def _coerce(node: Coerce) -> Step:
     if plain(node.type) not in (INT, LONG, DOUBLE) or plain(node.arg.type) not in (INT, LONG, DOUBLE):
         return by_rows(node)
-    arg, scale, offset = _compile(node.arg), node.scale, node.offset
+    arg, steps = _compile(node.arg), [(_OPERATIONS[op], constant) for op, constant in node.steps]
     if plain(node.type) != DOUBLE:
         return arg
 
     def run(frame: Frame) -> Vector:
         found = arg(frame)
         values = found.values.astype(np.float64, copy=False)
-        if scale != 1.0:
-            values = values * scale
-        if offset != 0.0:
-            values = values + offset
+        for operate, constant in steps:
+            values = operate(values, constant)
         return found._replace(values=values)
 
     return run

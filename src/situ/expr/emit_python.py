@@ -421,8 +421,9 @@ def _compared(node: Compare, sides: Sequence[str]) -> str:
 def _coerced(node: Coerce, text: str) -> str:
     if node.type == DOUBLE:
         value = text if plain(node.arg.type) == DOUBLE else f"float({text})"
-        value = f"({value} * {node.scale!r})" if node.scale != 1.0 else value
-        return f"({value} + {node.offset!r})" if node.offset != 0.0 else value
+        for op, constant in node.steps:
+            value = f"({value} {op} {constant!r})"
+        return value
     if isinstance(node.type, Decimal):
         return f"_fit_decimal(_Decimal({text}), {node.type.precision}, {node.type.scale})"
     return text

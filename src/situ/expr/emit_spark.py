@@ -354,8 +354,9 @@ def _local(node: Read) -> str:
 def _coerced(node: Coerce, text: str) -> str:
     if node.type == DOUBLE:
         value = text if plain(node.arg.type) == DOUBLE else f"CAST({text} AS DOUBLE)"
-        value = f"({value} * {_double(node.scale)})" if node.scale != 1.0 else value
-        return f"({value} + {_double(node.offset)})" if node.offset != 0.0 else value
+        for op, constant in node.steps:
+            value = f"({value} {op} {_double(constant)})"
+        return value
     return f"CAST({text} AS {spark_type(node.type, _no_subtypes())})"
 
 

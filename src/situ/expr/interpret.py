@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import decimal
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from situ.expr import runtime
@@ -33,6 +33,7 @@ from situ.expr.tree import (
     Read,
 )
 from situ.types.model import DOUBLE, Decimal, Type
+from situ.units import DoubleStep, convert_double
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
@@ -68,8 +69,8 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
         case Apply(overload=overload, args=args):
             given = [bounded(_value(arg, values), overload.tolerance(place)) for place, arg in enumerate(args)]
             return None if None in given else _function(overload, len(args), node.constants)(*given)
-        case Coerce(arg=arg, type=type, scale=scale, offset=offset):
-            return _coerced(_value(arg, values), type, scale, offset)
+        case Coerce(arg=arg, type=type, steps=steps):
+            return _coerced(_value(arg, values), type, steps)
         case Compare(op=op, left=left, right=right):
             a, b = (bounded(_value(side, values), Overflow.INFINITE) for side in (left, right))
             return None if a is None or b is None else COMPARISONS[op](a, b)
@@ -107,13 +108,11 @@ def _read(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _coerced(value: Any, type: Type, scale: float, offset: float) -> Any:
+def _coerced(value: Any, type: Type, steps: Iterable[DoubleStep]) -> Any:
     if value is None:
         return None
     if type == DOUBLE:
-        value = float(value)
-        value = value * scale if scale != 1.0 else value
-        return value + offset if offset != 0.0 else value
+        return convert_double(float(value), steps)
     if isinstance(type, Decimal):
         return runtime.fit_decimal(decimal.Decimal(value), type.precision, type.scale)
     return value

@@ -91,7 +91,7 @@ class _Printer:
                 return shown, _SIGN if shown.startswith("-") else _ATOM
             case Read():
                 return self._read(node), _ATOM
-            case Coerce(arg=arg, unit=unit, scale=scale, offset=offset) if scale != 1.0 or offset != 0.0:
+            case Coerce(arg=arg, unit=unit, steps=steps) if steps:
                 return f"to_unit({self.text(arg, 0)}, {_constant(str(unit))})", _ATOM
             case Coerce(arg=arg):
                 return self._shown(arg)

@@ -139,9 +139,17 @@ _WHOLE = 4503599627370496.0  # 2^52: from here on every double is a whole number
 
 
 def scaled(value: float, digits: int) -> float:
-    """``|value| * 10^digits`` rounded to a whole number, half away from zero, computed in doubles."""
-    product = abs(value) * 10.0**digits
-    return math.floor(product + 0.5) if product < _WHOLE else product
+    """``|value| * 10^digits`` as a whole number, halves away from zero.
+
+    A double is taken for the decimal that it is the nearest to: 1.005 is a half of a hundredth, although the double is
+    a little less. So it is compared with the double nearest to the half; the product, which rounds, does not decide.
+    """
+    value, factor = abs(value), 10.0**digits
+    product = value * factor
+    if product >= _WHOLE:
+        return product
+    below = math.floor(product)
+    return below + (value >= (below + 0.5) / factor)
 
 
 def round_double(value: float, digits: int) -> float:

@@ -18,6 +18,7 @@ from situ.expr.overload import Overflow
 from situ.expr.runtime import LONG_MAX, LONG_MIN
 from situ.expr.tree import FALSE, TRUE, UNKNOWN, And, Apply, Coerce, Compare, IsNull, Literal, Node, Not, Or, Read
 from situ.types.model import DOUBLE, INT, LONG, plain
+from situ.units import convert_double
 
 Step = Callable[[Any], Any]
 
@@ -70,14 +71,13 @@ def chain_of(node: Node) -> Chain | None:
     match node:
         case Read() if plain(node.type) in (DOUBLE, INT, LONG):
             return Chain(node, (), True)
-        case Coerce(arg=arg, type=type, scale=scale, offset=offset) if type in (DOUBLE, LONG):
+        case Coerce(arg=arg, type=type, scale=scale, steps=steps) if type in (DOUBLE, LONG):
             inner = chain_of(arg)
             if inner is None or scale <= 0:
                 return None
             if type == DOUBLE and plain(arg.type) != DOUBLE:
                 inner = inner.then(float)
-            inner = inner.then(lambda value: value * scale) if scale != 1.0 else inner
-            return inner.then(lambda value: value + offset) if offset != 0.0 else inner
+            return inner.then(lambda value: convert_double(value, steps)) if steps else inner
         case Apply(overload=overload, args=(left, Literal(value=constant))) if constant is not None:
             return _operate(overload.name, chain_of(left), constant)
         case Apply(overload=overload, args=(Literal(value=constant), right)) if constant is not None:

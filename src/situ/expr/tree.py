@@ -23,13 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from typing import Any, cast
 
 from situ.expr.once import Remembering, once
 from situ.expr.overload import Overflow, Overload
 from situ.expr.room import make_room
 from situ.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
-from situ.units import NO_UNIT, Unit
+from situ.units import NO_UNIT, DoubleStep, Unit, double_steps
 
 make_room()  # whoever has a tree recurses over it
 
@@ -163,14 +164,21 @@ class Apply(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Coerce(_Tree):
-    """An implicit step to a wider number type, or to another unit: ``value * scale + offset`` in doubles."""
+    """An implicit step to a wider number type, or to another unit: ``value * scale + offset``.
+
+    ``steps`` are the operations on doubles that this takes.
+    """
 
     arg: Node
     type: Type
     unit: Unit = NO_UNIT
-    scale: float = 1.0
-    offset: float = 0.0
+    scale: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
     span: Span = _span()
+
+    @once
+    def steps(self) -> tuple[DoubleStep, ...]:
+        return double_steps(self.scale, self.offset)
 
     @once
     def nullable(self) -> bool:
@@ -183,7 +191,7 @@ class Coerce(_Tree):
     @once
     def overflow(self) -> Overflow:
         """A conversion can overflow, but with a constant factor never makes NaN of a number."""
-        if self.scale == 1.0 and self.offset == 0.0:
+        if self.scale <= 1 and not self.offset:
             return self.arg.overflow
         return max(self.arg.overflow, Overflow.INFINITE)
 

@@ -77,8 +77,10 @@ def _abs_long(a: Array) -> Result:
 
 def _round(value: Array, digits: Any = None) -> Result:
     factor = 10.0 ** int(digits or 0)
-    product = np.abs(value) * factor
-    rounded = np.copysign(np.floor(product + 0.5) / factor, value)
+    size = np.abs(value)
+    product = size * factor
+    below = np.floor(product)
+    rounded = np.copysign((below + (size >= (below + 0.5) / factor)) / factor, value)
     return np.where(product < _WHOLE, rounded, value), None
 
 

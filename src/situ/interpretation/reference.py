@@ -49,7 +49,7 @@ from situ.types.model import (
     unit_below,
 )
 from situ.types.scalars import read_timestamp
-from situ.units import NO_UNIT, Unit, conversion
+from situ.units import NO_UNIT, Unit, conversion, convert_double, double_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,8 +375,7 @@ def _begin(value: date) -> datetime:
 def _scaled(value: Any, scale: Fraction, offset: Fraction, into: Type) -> Any:
     target = plain(into)
     if target == DOUBLE:
-        scaled = float(value) * (scale.numerator / scale.denominator)
-        return finite(scaled + offset.numerator / offset.denominator if offset else scaled)
+        return finite(convert_double(float(value), double_steps(scale, offset)))
     exact = Fraction(value) * scale + offset
     if isinstance(target, Decimal):
         units = round(exact * 10**target.scale)

@@ -215,7 +215,7 @@ def _linear(node: Node) -> _Linear:
         case Read():
             return Fraction(1), Fraction(0)
         case Coerce(arg=arg):
-            return _then(_linear(arg), Fraction(node.scale), Fraction(node.offset))
+            return _then(_linear(arg), node.scale, node.offset)
         case Case(arms=((IsNull(arg=Read()), Literal(value=None)),), otherwise=otherwise):
             return _linear(otherwise)
         case Apply(overload=overload, args=(arg, *_)) if overload in (LINEAR_DECIMAL, LINEAR_WHOLE):

@@ -1,7 +1,7 @@
 """How a value in one unit becomes one in another, where no rule says so.
 
 A function declared from one to the other comes first, that of the nearest context; then, between physical units of one
-dimension, arithmetic: exact, with rationals, rounded once. What is not physical converts only by a function.
+dimension, arithmetic with exact constants (:mod:`situ.units`). What is not physical converts only by a function.
 """
 
 from __future__ import annotations
@@ -99,8 +99,7 @@ def convert(node: Node, way: Linear, into: Type, unit: Unit) -> Node:
     given, wanted = plain(node.type), plain(into)
     whole = given in (INT, LONG)
     if wanted == DOUBLE and (whole or given == DOUBLE):
-        scale, offset = (each.numerator / each.denominator for each in (way.scale, way.offset))
-        return Coerce(node, DOUBLE, unit, scale, offset)
+        return Coerce(node, DOUBLE, unit, way.scale, way.offset)
     if isinstance(wanted, Decimal) and (whole or isinstance(given, Decimal)):
         return linear(node, wanted, unit, way.scale, way.offset)
     if wanted in (INT, LONG) and whole and fits(given, wanted):

@@ -139,14 +139,27 @@ def read_timestamp(value: Any) -> datetime:
         day, time, second, fraction, offset = match.groups()
         if offset is None:
             raise Unfit("The offset is missing: write 2026-11-01T08:30:00Z for UTC, or +02:00 instead of Z.")
-        if second == "60":
-            raise Unfit("Leap seconds have no place in event time; write second 59.")
+        zone = offset if len(offset) > 1 else "+00:00"
         try:
-            text = f"{day}T{time}{fraction[:7] if fraction else ''}{offset if len(offset) > 1 else '+00:00'}"
-            return datetime.fromisoformat(text).astimezone(UTC)
+            if second == "60":
+                return _leap_second(f"{day}T{time[:-2]}59", fraction or "", zone)
+            return datetime.fromisoformat(f"{day}T{time}{fraction[:7] if fraction else ''}{zone}").astimezone(UTC)
+        except Unfit:
+            raise
         except (ValueError, OverflowError):
             raise Unfit("There is no such instant in the years 1 to 9999.") from None
     raise Unfit("Timestamps are written as 2026-11-01T08:30:00Z.")
+
+
+def _leap_second(before: str, fraction: str, zone: str) -> datetime:
+    """An instant of a leap second is the same instant of the second after it, as in POSIX: no clock counts both.
+
+    Leap seconds end a day of UTC. Which days had one is announced half a year ahead, and not known here.
+    """
+    last = datetime.fromisoformat(f"{before}{zone}").astimezone(UTC)
+    if (last.hour, last.minute) != (23, 59):
+        raise Unfit("Second 60 is a leap second, and these end a day of UTC: 23:59:60Z.")
+    return last + timedelta(seconds=1, microseconds=int(fraction[1:7].ljust(6, "0")) if fraction else 0)
 
 
 def read_duration(value: Any) -> timedelta:

@@ -60,7 +60,9 @@ def apart(text: str) -> str:
 
 def _scaled(value: str, digits: int) -> str:
     """``|value| * 10^digits`` rounded half away from zero, as in :func:`situ.expr.runtime.scaled`, below 2^52."""
-    return f"CAST(floor(abs({value}) * {10.0**digits!r}D + 0.5D) AS BIGINT)"
+    factor = f"{10.0**digits!r}D"
+    below = f"CAST(floor(abs({value}) * {factor}) AS BIGINT)"
+    return f"({below} + CASE WHEN abs({value}) >= ({below} + 0.5D) / {factor} THEN 1L ELSE 0L END)"
 
 
 def _below(value: str, digits: int) -> str:
@@ -192,11 +194,11 @@ NUMBERS: tuple[Function, ...] = (
     Function(
         name="round",
         group="numbers",
-        doc="Rounds to so many digits after the point (none if left out), half away from zero. Doubles are rounded in doubles; decimals exactly.",
+        doc="Rounds to so many digits after the point (none if left out), halves away from zero. A double counts as the decimal it is nearest to: `1.005` is a half.",
         overloads=(
             Overload(name="round", parameters=("double", "int"), result="double", spark=_round, python=_round_python, optional=1, constants=(1,), unit=UnitRule.SAME),
         ),
-        examples=(("round(2.5)", "3.0"), ("round(-1.25, 1)", "-1.3")),
+        examples=(("round(2.5)", "3.0"), ("round(-1.25, 1)", "-1.3"), ("round(1.005, 2)", "1.01")),
     ),
     _to_whole("floor", "floor({0})", "_floor({0})", "The largest whole number not above it. Fails beyond the range of long.", ("floor(-1.5)", "-2")),
     _to_whole("ceil", "ceil({0})", "_ceil({0})", "The smallest whole number not below it. Fails beyond the range of long.", ("ceil(1.2)", "2")),
