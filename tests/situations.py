@@ -401,7 +401,7 @@ _CORRELATED = (
     "10 / {a}.x > {b}.x",
 )
 _WARM = ("{a}.x > {r}.temp", "{a}.where = {r}.id AND {r}.temp > {n}")
-_TIMELESS = ("{a}.boss = {b}.id", "{a}.status = {b}.status", "{a}.level < {b}.level")
+_TIMELESS = ("{a}.boss = {b}.id", "{a}.id = {b}.id", "{a}.status = {b}.status", "{a}.level < {b}.level")
 _STATED = ("{a}.level > 1", "{a}.status = 'guest'")
 _CONSTRAINTS = (
     "",

@@ -521,6 +521,35 @@ def test_a_match_says_how_each_condition_was_met() -> None:
     assert isinstance(second, Held)
 
 
+# ── identities ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_is_who_needs_no_table() -> None:
+    meant = policy("thing A, thing B", "A.x > 1", "B.where = 'r1'", "A.id = B.id")
+    seen = saw("1", "x", 3.0, 0), saw("1", "where", "r1", 1), saw("2", "where", "r1", 2)
+    assert short(found(meant, *seen)) == [("A1B1", 1)]
+    assert short(found(meant, *seen, instances={"thing": {"2": {}}})) == [("A1B1", 1)]
+
+
+def test_who_is_not_who_needs_no_table() -> None:
+    meant = policy("thing A, thing B", "A.x > 1", "B.where = 'r1'", "not A.id = B.id")
+    seen = saw("1", "x", 3.0, 0), saw("1", "where", "r1", 1), saw("2", "where", "r1", 2)
+    assert short(found(meant, *seen)) == [("A1B2", 7)]
+
+
+def test_who_nobody_speaks_of_is_looked_for_in_tables_only() -> None:
+    meant = policy("thing A, thing B", "A.x > 1", "A.id = B.id")
+    seen = saw("1", "x", 3.0, 0), saw("2", "x", 0.0, 1)
+    assert found(meant, *seen) == []
+    assert short(found(meant, *seen, instances={"thing": {"1": {}, "2": {}}})) == [("A1B1", 0)]
+
+
+def test_properties_are_still_asked_of_whoever_is_named() -> None:
+    meant = policy("thing A, thing B (status = 'guest')", "A.x > 1", "A.id = B.id or B.x > 9")
+    assert found(meant, saw("1", "x", 3.0, 0)) == []
+    assert short(found(meant, saw("1", "x", 3.0, 0), instances={"thing": {"1": {"status": "guest"}}})) == [("A1B1", 0)]
+
+
 # ── values that are kept ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -16,8 +16,8 @@ from situ.situation.actions.resolve_actions import steps_of
 from situ.situation.domain.check_sources import provided
 from situ.situation.domain.concepts import IDENTITY, containers_of
 from situ.situation.domain.ontology import End, Ontology
-from situ.situation.policies.leaves import relations_of
-from situ.situation.policies.policy import Policy
+from situ.situation.policies.leaves import always_observed, relations_of
+from situ.situation.policies.policy import Kind, Policy
 from situ.sources.model import Source
 
 NO_ACTIONS = Actions()
@@ -62,7 +62,7 @@ def needed_of(policy: Policy, actions: Actions = NO_ACTIONS) -> frozenset[End]:
     """What tables must know for a policy: query attributes of its aliases, and which instances there are.
 
     Instances are looked for where events do not say who is meant; an alias that events observe and of which nothing
-    else is asked needs no table. What its ``actions`` say of instances must be known, too.
+    else than who it is is asked needs no table. What its ``actions`` say of instances must be known, too.
     """
     concepts = {each.name: each.concept for each in policy.aliases}
     found: set[End] = set()
@@ -70,8 +70,11 @@ def needed_of(policy: Policy, actions: Actions = NO_ACTIONS) -> frozenset[End]:
         if alias.constraint is not None:
             reads = {node.path[0] for node in walk(alias.constraint) if isinstance(node, Read) and node.path}
             found |= {End(concept=alias.concept, attribute=each) for each in reads}
+    observed = always_observed(policy.conditions)
     for relation in relations_of(policy):
         for side in relation.sides:
+            if relation.kind is Kind.CONSTRAINT and side.is_identity and side.alias in observed:
+                continue
             asked = {*side.attributes, IDENTITY} if not side.event else set(side.attributes) - {side.event, IDENTITY}
             found |= {End(concept=concepts[side.alias], attribute=each) for each in asked}
     for action in policy.actions:

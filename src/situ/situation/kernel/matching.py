@@ -26,8 +26,9 @@ import numpy as np
 
 from situ.situation.kernel.asking import Asked, Step
 from situ.situation.kernel.following import Following, width_of
+from situ.situation.kernel.paired import Paired
 from situ.situation.kernel.range_join import each_once, find
-from situ.situation.kernel.relating import Related, Stated
+from situ.situation.kernel.relating import Queried, Related, Stated
 from situ.situation.kernel.table import Column, Ints, Table
 from situ.situation.policies.plan import PolicyPlan
 from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Then, literals_of
@@ -45,7 +46,7 @@ Groups = dict[frozenset[str], Table]
 class Taken:
     """A literal at work: where its occurrences are, where its references go, and the steps it shares with others."""
 
-    source: Related | Following
+    source: Queried | Paired | Following
     slot: int
     shared: tuple[tuple[int, tuple[int, ...]], ...] = ()
     """Which of the shared steps, and which of its references are that step's."""
@@ -54,13 +55,20 @@ class Taken:
     def width(self) -> int:
         return self.source.width if isinstance(self.source, Following) else width_of(self.source)
 
-    @property
-    def timed(self) -> bool:
-        return not isinstance(self.source, Stated)
+    timed = True
 
     @property
     def always(self) -> frozenset[str]:
         return frozenset(self.source.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """A literal that nothing in events is about, by its number: it is looked at when all else is bound."""
+
+    number: int
+    timed = False
+    always: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ class Chosen:
         return frozenset.intersection(*(frozenset(chain(*(node.always for node in each))) for each in self.branches))
 
 
-Node = Taken | Held | Chosen
+Node = Taken | Asserted | Held | Chosen
 Nodes = tuple[Node, ...]
 
 
@@ -107,6 +115,7 @@ class Matching:
         self._shared = _shared_steps(plan.policy.conditions)
         self._instead: dict[int, Chosen] = {}
         self._absences = 0
+        self._stated: list[Stated] = []
         self._nodes, self._width = self._built(plan.policy.conditions, 0)
         self._orders: dict[tuple[Nodes, frozenset[str]], list[int]] = {}
 
@@ -123,7 +132,11 @@ class Matching:
     def _node(self, part: Part, slot: int) -> tuple[Node, int]:
         match part:
             case Is():
-                taken = Taken(self._relations[part.relation.text], slot)
+                related = self._relations[part.relation.text]
+                if isinstance(related, Stated):
+                    self._stated.append(related)
+                    return Asserted(len(self._stated) - 1), slot
+                taken = Taken(related, slot)
                 return taken, slot + taken.width
             case Then():
                 source = self._sequences[part.unplaced]
@@ -172,7 +185,7 @@ class Matching:
 
     def find_new(self, step: Step) -> Groups:
         """The matches whose latest occurrence is new."""
-        return self._new(step, self._nodes)
+        return self._with_stated(step, self._new(step, self._nodes))
 
     def _new(self, step: Step, nodes: Nodes) -> Groups:
         """What meets all of these, with something new."""
@@ -191,14 +204,13 @@ class Matching:
         found: Groups = {}
         match node:
             case Taken():
-                if not isinstance(node.source, Stated):
-                    rows = node.source.picked(step, step.before, step.now - 1)
-                    if len(rows):
-                        found[node.always] = self._started(node, rows)
+                rows = node.source.picked(step, step.before, step.now - 1)
+                if len(rows):
+                    found[node.always] = self._started(node, rows)
             case Chosen(branches=branches):
                 for branch in branches:
                     _merge(found, self._new(step, branch))
-            case Held():
+            case Held() | Asserted():
                 pass
             case _:
                 assert_never(node)
@@ -211,8 +223,12 @@ class Matching:
             value = False if kind is np.bool_ else NOT_CHOSEN if name.startswith("p") else UNBOUND
             columns[name] = np.full(count, value, kind)
         columns["first"] = rows.time
-        columns |= _placed(node, rows, np.arange(count))
+        columns |= _placed(node, rows, np.arange(count)) | self._none_stated(count)
         return Table(rows.time, columns)
+
+    def _none_stated(self, count: int) -> dict[str, Column]:
+        """``sI`` says that the I-th literal without events is among what was chosen; only while matches are made."""
+        return {f"s{number}": np.zeros(count, bool) for number in range(len(self._stated))}
 
     def _joined(self, step: Step, groups: Groups, node: Node, *, old: bool, happened: bool = False) -> Groups:
         """Partial matches extended by a node; by what is ``old`` only, or by what ``happened`` only."""
@@ -223,9 +239,12 @@ class Matching:
             case Taken():
                 for bound, table in groups.items():
                     _add(found, bound | node.always, self._with(step, table, bound, node, old=old))
+            case Asserted(number=number):
+                for bound, table in groups.items():
+                    _add(found, bound, _marked(table, [f"s{number}"]))
             case Held(number=number):
                 for bound, table in () if happened else groups.items():
-                    _add(found, bound, _holding(table, [number]))
+                    _add(found, bound, _marked(table, [f"h{number}"]))
             case Chosen(branches=branches, absent=absent):
                 bound = frozenset.intersection(*groups)
                 for branch in branches:
@@ -234,25 +253,44 @@ class Matching:
                         chosen = self._joined(step, chosen, branch[place], old=old, happened=happened)
                     _merge(found, chosen)
                 if absent and not happened:
-                    numbers = [each.number for each in absent]
-                    _merge(found, {bound: _holding(table, numbers) for bound, table in groups.items()})
+                    names = [f"h{each.number}" for each in absent]
+                    _merge(found, {bound: _marked(table, names) for bound, table in groups.items()})
             case _:
                 assert_never(node)
         return found
 
     def _with(self, step: Step, table: Table, bound: frozenset[str], node: Taken, *, old: bool) -> Table:
-        if isinstance(node.source, Stated):
-            return self._with_stated(step, table, bound, node.source)
-        rows, occurrences, places = self._beside(
-            step, table, bound, node, last=step.before - 1 if old else step.now - 1
-        )
+        last = step.before - 1 if old else step.now - 1
+        rows, occurrences, places = self._beside(step, table, bound, node, last)
         taken = table.take(rows)
         columns = dict(taken.columns) | _placed(node, occurrences, places)
         time = occurrences.time[places]
         columns["first"] = np.minimum(taken["first"], time)
         return Table(np.maximum(taken.time, time), columns)
 
-    def _with_stated(self, step: Step, table: Table, bound: frozenset[str], source: Stated) -> Table:
+    def _with_stated(self, step: Step, groups: Groups) -> Groups:
+        """What is left where literals without events hold, if they were chosen; those first that bind least."""
+        done: Groups = {}
+        waiting = list(groups.items())
+        while waiting:
+            bound, table = waiting.pop()
+            asked = [number for number in range(len(self._stated)) if table[f"s{number}"].any()]
+            if not asked:
+                names = [name for name in table.columns if not name.startswith("s")]
+                _add(done, bound, Table(table.time, {name: table[name] for name in names}))
+                continue
+            number = min(asked, key=lambda each: len(set(self._stated[each].aliases) - bound))
+            chosen, source = table[f"s{number}"], self._stated[number]
+            if not chosen.all():
+                waiting.append((bound, table.take(np.flatnonzero(~chosen))))
+                table = table.take(np.flatnonzero(chosen))
+            held = self._stating(step, table, bound, source)
+            if len(held):
+                columns = {**held.columns, f"s{number}": np.zeros(len(held), bool)}
+                waiting.append((bound | frozenset(source.aliases), Table(held.time, columns)))
+        return done
+
+    def _stating(self, step: Step, table: Table, bound: frozenset[str], source: Stated) -> Table:
         codes = {name: table[f"@{name}"] for name in source.aliases if name in bound}
         rows, new = source.extend(step, Asked(codes, table.time, table.time, frozenset(source.aliases), 0))
         taken = table.take(rows)
@@ -263,7 +301,6 @@ class Matching:
     ) -> tuple[Ints, Table, Ints]:
         """Rows of partial matches, and occurrences of a literal that can stand beside them."""
         source = node.source
-        assert not isinstance(source, Stated)
         earliest, latest = table.time - self._window, np.minimum(table["first"] + self._window, last)
         if not len(table):
             nothing = np.empty(0, np.int64)
@@ -291,14 +328,15 @@ class Matching:
         node = self._instead.get(absence)
         if node is None:
             return np.empty(0, np.int64)
-        numbered = Table(table.time, {**table.columns, _ROW: np.arange(len(table))})
+        count = len(table)
+        numbered = Table(table.time, {**table.columns, **self._none_stated(count), _ROW: np.arange(count)})
         instead = Chosen(node.branches, ())
-        met = self._joined(step, {bound: numbered}, instead, old=False, happened=True)
+        met = self._with_stated(step, self._joined(step, {bound: numbered}, instead, old=False, happened=True))
         return each_once(np.concatenate([each[_ROW] for each in met.values()] or [np.empty(0, np.int64)]), len(table))
 
 
-def _holding(table: Table, numbers: Iterable[int]) -> Table:
-    return Table(table.time, {**table.columns, **{f"h{each}": np.ones(len(table), bool) for each in numbers}})
+def _marked(table: Table, names: Iterable[str]) -> Table:
+    return Table(table.time, {**table.columns, **{name: np.ones(len(table), bool) for name in names}})
 
 
 def _merge(groups: Groups, more: Groups) -> None:

@@ -67,7 +67,7 @@ class Refuting:
         codes = {name: table[f"@{name}"] for name in bound}
         rest = list(example)
         while rest and len(owners):
-            step_on = min(rest, key=lambda each: _effort(each.relation, codes))
+            step_on = min(rest, key=lambda each: _effort(each.relation, codes, rest))
             rest.remove(step_on)
             wanted = frozenset(name for each in rest for name in each.relation.aliases)
             shared = {name: codes[name] for name in step_on.relation.aliases if name in codes}
@@ -88,12 +88,18 @@ def _stages(step: Step, example: Sequence[Against]) -> Stages:
     return ((part, 2), (part, 0), *([(part // 8, 0)] if part >= 16 else []), *EVERYWHERE)
 
 
-def _effort(relation: Related, bound: Mapping[str, Ints]) -> tuple[bool, int]:
-    """First what only has to be looked up, then what leads on, then what has to be tried."""
-    unbound = sum(name not in bound for name in relation.aliases)
-    apart = unbound == len(relation.aliases)
+def _effort(relation: Related, bound: Mapping[str, Ints], rest: Sequence[Against]) -> tuple[bool, bool, int]:
+    """First what only has to be looked up, then what leads on, then what has to be tried.
+
+    Last of all, where only the identity of somebody is asked for, what something else will say who it is: it may be
+    somebody that no table knows.
+    """
+    unbound = [name for name in relation.aliases if name not in bound]
+    apart = len(unbound) == len(relation.aliases)
     kind = 3 if isinstance(relation, Queried) else 4 if isinstance(relation, Stated) else 5
-    return apart, kind if unbound else kind - 3
+    named = relation.named if isinstance(relation, Stated) else frozenset()
+    seen = {name for each in rest if not isinstance(each.relation, Stated) for name in each.relation.aliases}
+    return not named.isdisjoint(seen.intersection(unbound)), apart, kind if unbound else kind - 3
 
 
 def _against(literal: Literal, relations: Mapping[str, Related], window: int) -> list[Against]:

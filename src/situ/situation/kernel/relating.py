@@ -47,6 +47,7 @@ class Stated:
 
     def __init__(self, timeless: Timeless) -> None:
         self.aliases = timeless.aliases
+        self.named = timeless.named
         self._timeless = timeless
 
     def extend(self, step: Step, asked: Asked) -> Extended:

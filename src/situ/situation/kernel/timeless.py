@@ -1,7 +1,11 @@
-"""Relations in which nothing is event-based: they hold for instances, as pull sources know them, at any time."""
+"""Relations in which nothing is event-based: they hold for instances, as pull sources know them, at any time.
+
+An alias of which only the identity is asked for may also be somebody that no pull source knows, if something else says
+who it is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,7 @@ from situ.expr.columns import below, column
 from situ.expr.emit_numpy import Mask, compile_mask
 from situ.expr.emit_python import compile_test
 from situ.expr.runtime import FAILURES
+from situ.situation.domain.concepts import IDENTITY
 from situ.situation.domain.ontology import Ontology
 from situ.situation.kernel.identities import Identities
 from situ.situation.kernel.range_join import distinct
@@ -24,6 +29,8 @@ class Timeless:
     def __init__(self, relation: Relation, policy: Policy, ontology: Ontology) -> None:
         self.aliases = tuple(dict.fromkeys(relation.aliases))
         self._sides = dict(zip((LEFT, RIGHT), relation.aliases, strict=False))
+        self.named = frozenset(side.alias for side in relation.sides if side.is_identity)
+        """Aliases of which only the identity is asked for: whoever something else binds them to need not be known."""
         self._mask: Mask = compile_mask(relation.test)
         self._known = {name: Known(policy.alias(name), ontology) for name in self.aliases}
 
@@ -46,9 +53,17 @@ class Timeless:
         kept = _members(codes, one_of_each[held])
         return rows[kept], {name: each[kept] for name, each in codes.items()}
 
+    def _of(self, name: str, texts: list[str], instances: Instances) -> Mapping[str, Mapping[str, Any]]:
+        """The instances of an alias by identity; whoever is named, where only the identity is asked for."""
+        known = self._known[name]
+        found = known.instances(instances)
+        if name not in self.named:
+            return found
+        return found | {text: {IDENTITY: text} for text in set(texts) if known.only_named(text, instances)}
+
     def _holds(self, codes: dict[str, Ints], instances: Instances, identities: Identities) -> Bools:
         texts = {name: identities.decode(each) for name, each in codes.items()}
-        known = {name: self._known[name].instances(instances) for name in self.aliases}
+        known = {name: self._of(name, texts[name], instances) for name in self.aliases}
         there = np.logical_and.reduce([[text in known[name] for text in texts[name]] for name in self.aliases])
         columns = {}
         for (variable, path), type in self._mask.reads.items():
@@ -73,12 +88,18 @@ class Known:
             self._last = (instances, self._fitting(instances))
         return self._last[1]
 
+    def only_named(self, identity: str, instances: Instances) -> bool:
+        """Whether no table knows somebody of that identity, and the constraint lets through whoever is called so."""
+        if any(identity in instances.get(member, {}) for member in self._members):
+            return False
+        return self._fits({IDENTITY: identity})
+
     def _fitting(self, instances: Instances) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         for member in reversed(self._members):
             for identity, attributes in instances.get(member, {}).items():
                 said = {name: value for name, value in attributes.items() if value is not None}
-                found.setdefault(identity, {"id": identity}).update(said)
+                found.setdefault(identity, {IDENTITY: identity}).update(said)
         return {identity: each for identity, each in found.items() if self._fits(each)}
 
     def _fits(self, instance: dict[str, Any]) -> bool:

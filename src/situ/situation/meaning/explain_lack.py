@@ -151,6 +151,8 @@ def _lacking_in_relation(happened: Happened, literal: Literal, relation: Relatio
     if any(agree(each.bindings, bindings) for each in happened.any(relation)):
         return Lack(literal, Why.SPENT, relation=relation)
     for side in relation.sides:
+        if relation.kind is Kind.CONSTRAINT and side.is_identity and side.alias in bindings:
+            continue  # whoever is named need not be known
         why = _lacking_in_side(happened, side, bindings.get(side.alias))
         if why is not None:
             return Lack(literal, why, relation=relation, alias=side.alias, identity=bindings.get(side.alias, ""))

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from situ.situation.meaning.detection import Cause, Detection, Observation
 from situ.situation.meaning.explain_lack import Lack, lacking
-from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree
+from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree, supported
 from situ.situation.meaning.reference import (
     Held,
     Match,
@@ -195,7 +195,8 @@ def _attempts(
 ) -> Iterator[Attempt]:
     """Ways to meet conditions near that time, with gaps where there is nothing that fits."""
     if not conditions:
-        yield attempt
+        if supported(occurrences_of(_picked(attempt))):
+            yield attempt
         return
     part, *others = conditions
     rest = tuple(others)

@@ -37,18 +37,27 @@ class Occurrence:
     """A relation or a sequence held for these identities.
 
     ``time`` is None if it holds at any time: nothing in it comes from events. ``parts`` are the occurrences that a
-    sequence was made of, each with the step that it is of.
+    sequence was made of, each with the step that it is of. ``named`` are aliases whose identity no table knows, but is
+    all that is asked for: something else has to bind them.
     """
 
     bindings: Bindings
     time: int | None
     causes: frozenset[Cause] = frozenset()
     parts: tuple[tuple[Is, Occurrence], ...] = ()
+    named: frozenset[str] = frozenset()
 
 
 def agree(first: Bindings, second: Bindings) -> bool:
     """Whether no alias is bound to two identities."""
     return all(second.get(alias, identity) == identity for alias, identity in first.items())
+
+
+def supported(occurrences: Iterable[Occurrence], bound: Iterable[str] = ()) -> bool:
+    """Whether identities that are only named are bound by what happened, or were before."""
+    given = tuple(occurrences)
+    seen = {alias for each in given if each.time is not None for alias in each.bindings} | set(bound)
+    return all(each.named <= seen for each in given)
 
 
 def holds(condition: Node | None, values: Mapping[str, Instance]) -> bool:
@@ -179,11 +188,23 @@ class Happened:
     # ── occurrences of relations ──
 
     def _timeless(self, relation: Relation) -> Iterator[Occurrence]:
-        candidates = [self._instances(side.alias).items() for side in relation.sides]
+        named = {side.alias: self._named(side) for side in relation.sides}
+        candidates = [{**self._instances(side.alias), **named[side.alias]}.items() for side in relation.sides]
         for chosen in product(*candidates):
             bindings = _bound(relation, [identity for identity, _ in chosen])
             if bindings is not None and _tested(relation, [instance for _, instance in chosen]):
-                yield Occurrence(bindings, None)
+                only_named = {alias for alias, identity in bindings.items() if identity in named[alias]}
+                yield Occurrence(bindings, None, named=frozenset(only_named))
+
+    def _named(self, side: Side) -> dict[str, Instance]:
+        """Identities that events speak of and no table knows, where the identity is all that is asked for."""
+        declared = self.policy.alias(side.alias)
+        concept = self.ontology.concepts[declared.concept]
+        if not side.is_identity:
+            return {}
+        seen = {each.identity for each in self.observations if each.concept in (concept.members or (concept.name,))}
+        unknown = seen - known(self.ontology, self.instances, declared.concept).keys()
+        return {each: {"id": each} for each in sorted(unknown) if holds(declared.constraint, {IT: {"id": each}})}
 
     def _queried(self, relation: Relation) -> Iterator[Occurrence]:
         [event_based] = [side for side in relation.sides if side.event]

@@ -23,7 +23,7 @@ from typing import assert_never
 
 from situ.situation.domain.ontology import Ontology
 from situ.situation.meaning.detection import Cause, Detection, Instances, Observation, in_order
-from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree
+from situ.situation.meaning.occurrences import Bindings, Happened, Occurrence, agree, supported
 from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Policy, Then
 
 NOTHING_KEPT: Mapping[str, int] = MappingProxyType({})
@@ -96,7 +96,7 @@ def matches(happened: Happened) -> Iterator[Match]:
     for way in ways(happened, policy.conditions):
         picked = occurrences_of(way)
         times = [each.time for each in picked if each.time is not None]
-        if not times:
+        if not times or not supported(picked):
             continue
         bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
         held = [each for each in way if isinstance(each, Held)]
@@ -156,7 +156,7 @@ def consistent(policy: Policy, way: Iterable[Met | Held]) -> bool:
 def could_be_picked(happened: Happened, choice: Choice, way: Way) -> bool:
     """Whether a branch of an ``or`` could be met by what happened alone, beside what the rest is met by."""
     return any(
-        not any(isinstance(each, Held) for each in longer[len(way) :])
+        supported(occurrences_of(longer)) and not any(isinstance(each, Held) for each in longer[len(way) :])
         for branch in choice.branches
         for longer in ways(happened, branch, way)
     )
@@ -166,13 +166,20 @@ def refutation(
     happened: Happened, literals: tuple[Literal, ...], bindings: Bindings, activation: int
 ) -> tuple[Occurrence, ...] | None:
     """A counterexample: an occurrence against each of these literals, all agreeing; None if there is none."""
+    found = counterexamples(happened, literals, bindings, activation)
+    return next((each for each in found if supported(each, bindings)), None)
+
+
+def counterexamples(
+    happened: Happened, literals: tuple[Literal, ...], bindings: Bindings, activation: int
+) -> Iterator[tuple[Occurrence, ...]]:
     if not literals:
-        return ()
+        yield ()
+        return
     for occurrence in against(happened, literals[0], bindings, activation):
-        rest = refutation(happened, literals[1:], {**bindings, **occurrence.bindings}, activation)
-        if rest is not None:
-            return (occurrence, *rest)
-    return None
+        more = {**bindings, **occurrence.bindings}
+        for rest in counterexamples(happened, literals[1:], more, activation):
+            yield (occurrence, *rest)
 
 
 def against(happened: Happened, literal: Literal, bindings: Bindings, activation: int) -> Iterator[Occurrence]:

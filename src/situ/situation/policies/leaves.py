@@ -8,13 +8,27 @@ between two event-based sides will look at. Leaves are plain data; policies that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from situ.expr.once import Remembering, once
 from situ.expr.tree import Node, Read, walk
-from situ.situation.policies.policy import LEFT, RIGHT, Is, Kind, Literal, Policy, Relation, Side, literals_of
+from situ.situation.policies.policy import (
+    LEFT,
+    RIGHT,
+    Absence,
+    Choice,
+    Is,
+    Kind,
+    Literal,
+    Part,
+    Policy,
+    Relation,
+    Side,
+    Then,
+    literals_of,
+)
 from situ.types.model import Type
 
 
@@ -69,6 +83,21 @@ def signed_relations(policy: Policy) -> Iterator[Is]:
 def parts(literal: Literal) -> tuple[Is, ...]:
     """The relations of a literal with their signs, in their order."""
     return (literal,) if isinstance(literal, Is) else literal.parts
+
+
+def always_observed(conditions: Iterable[Part]) -> frozenset[str]:
+    """The aliases of which events say who they are, whichever branches are chosen."""
+    found: set[str] = set()
+    for part in conditions:
+        match part:
+            case Is() | Then():
+                sides = (side for each in parts(part) if not each.negated for side in each.relation.sides)
+                found.update(side.alias for side in sides if side.event)
+            case Choice(branches=branches, absent=()):
+                found.update(frozenset.intersection(*map(always_observed, branches)))
+            case Choice() | Absence():
+                pass
+    return frozenset(found)
 
 
 def leaves_of(policy: Policy, relation: Relation) -> tuple[Leaf, ...]:

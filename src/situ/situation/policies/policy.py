@@ -12,6 +12,7 @@ from enum import Enum
 
 from situ.errors import Location
 from situ.expr.tree import Node
+from situ.situation.domain.concepts import IDENTITY
 from situ.situation.language.syntax import Consumption, When
 
 LEFT, RIGHT, IT = "left", "right", "it"
@@ -42,6 +43,11 @@ class Side:
     alias: str
     attributes: tuple[str, ...]
     event: str = ""
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether nothing but the identity is read: then whoever is named is known, whatever tables say."""
+        return set(self.attributes) == {IDENTITY}
 
 
 class Kind(Enum):
