@@ -7,6 +7,8 @@ PATH="$PWD/.venv/bin:$PATH"
 export PATH
 
 scratch=$(mktemp -d)
+missing=$scratch/missing
+ended=$scratch/ended
 started=''
 finish() {
     for process in $started; do kill "$process" 2>/dev/null || true; done
@@ -34,34 +36,54 @@ show() {
     fi
 }
 
-runs() { grep -q 'situ.host: running' .situ/logs/situ.log 2>/dev/null; }
+. scripts/await.sh
+
+runs() { grep -q 'situ.host: running' .situ/logs/situ.log; }
 
 # beside FILE COMMAND: the command in another terminal, so to speak, as soon as the project runs.
 beside() {
     file=$1
     shift
     (
-        until runs; do sleep 0.2; done
+        until runs 2>/dev/null; do sleep 0.2; done
         exec "$@" >"$scratch/$file" 2>&1
     ) &
     started="$started $!"
 }
 
-# direct: when the sensors are done and Spark has taken everything, look at what is there, then stop the run.
-direct() {
-    until runs; do sleep 0.2; done
-    sleep 10
-    until grep -q 'events published' "$scratch/sensors" && nothing_waits; do sleep 0.5; done
-    until situ situations --json | python -c "$both_are_closed"; do sleep 1; done
-    until grep -q 'may rest' "$scratch/badge-reader"; do sleep 1; done
-    situ quality >"$scratch/quality" 2>&1
-    situ situations >"$scratch/situations" 2>&1
-    situ dead-letters list --limit 3 >"$scratch/letters" 2>&1
-    situ replay --engine edge >"$scratch/replay" 2>&1
-    kill "$(sed 's/.*"pid": \([0-9]*\).*/\1/' .situ/lock)"
+# ask FILE COMMAND: what a command says while the project runs.
+ask() {
+    file=$1
+    shift
+    "$@" >"$scratch/$file" 2>&1 || give_up "\`$*\` failed: $(tail -3 "$scratch/$file")"
 }
 
-both_are_closed='import json, sys; sys.exit(sum(bool(each["end"]) for each in json.load(sys.stdin)) < 2)'
+# direct: when everything has happened that is shown below, look at what is there, then stop the run. It waits for
+# what happens, not for the clock: on a slow machine it only takes longer.
+direct() {
+    await 'the run to be up' runs
+    await 'the sensors to have published everything' grep -q 'events published' "$scratch/sensors"
+    await 'Spark to have taken everything' nothing_waits
+    await 'both situations to be closed' both_are_closed
+    await 'the badge reader to be told that it may rest' grep -q 'may rest' "$scratch/badge-reader"
+    for who in desk us alarms control-room aurora cleaners; do
+        await "events for $who" test -s "$scratch/$who"
+    done
+    ask quality situ quality
+    ask situations situ situations
+    ask letters situ dead-letters list --limit 3
+    ask replay situ replay --engine edge
+    stop_run
+}
+
+stop_run() {
+    pid=$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' .situ/lock 2>/dev/null) && [ -n "$pid" ] && kill "$pid" 2>/dev/null || true
+}
+
+both_are_closed() {
+    situ situations --json |
+        python -c 'import json, sys; sys.exit(sum(bool(each["end"]) for each in json.load(sys.stdin)) < 2)'
+}
 
 nothing_waits() {
     situ status --json | python -c 'import json, sys; sys.exit(json.load(sys.stdin)["engines"]["spark"]["waiting"] > 0)'
@@ -98,7 +120,7 @@ say 'Now it runs: a bus, a router and Spark, which takes a moment to load. Then 
 # while, sensors publish what they notice, some of it broken, and both desks read along. Two guests go astray. Meanwhile a
 # monitoring desk and a badge reader negotiate how much is enough.'
 beside sensors python programs/sensors.py --for 20 --speed 3 --rate 250 --broken 0.003 --situations 2
-beside badge-reader python programs/badge_reader.py --for 170 --speed 6
+beside badge-reader python programs/badge_reader.py --for 3600 --speed 6
 beside monitor python programs/monitor.py
 beside desk python programs/desk.py
 beside us situ subscribe --client us-desk --durable lobby --quiet
@@ -107,8 +129,12 @@ beside control-room situ subscribe --client control-room --durable all --quiet
 beside aurora situ subscribe --client aurora --durable all --quiet
 beside cleaners situ subscribe --client cleaners --durable all --quiet
 direct &
-started="$started $!"
-show 0 'situ run --for 180s'
+director=$!
+started="$started $director"
+show 0 'situ run'
+touch "$ended"
+wait "$director" || true
+say_missing
 
 say 'Two dialects in, as sensors sent them (`python programs/sensors.py`):'
 show 0 "grep 'TagSeen\\|FaceSeen' '$scratch/sensors'"
