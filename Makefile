@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # fails for a page that the nav lacks, and for a dead link
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench soak docs format lock clean
@@ -22,11 +23,13 @@ run: $(READY) ## show what Situ does, on the example project
 test: $(READY) ## all tests but the long ones
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder
 
-check: $(READY) ## formatting, lint, types, import rules
+check: $(READY) ## formatting, lint, types, import rules, documentation
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(BIN)/python scripts/generate_docs.py --check
+	@$(MKDOCS) --quiet
 
 bench: $(READY) ## benchmarks; results go to the documentation
 	@$(BIN)/python -m benchmarks
@@ -35,8 +38,8 @@ soak: $(READY) ## the long tests: hours of generated and hostile input
 	@HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak
 
 docs: $(READY) ## the documentation, into site/
-	@if [ -f scripts/generate_docs.py ]; then $(BIN)/python scripts/generate_docs.py; fi
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@$(BIN)/python scripts/generate_docs.py
+	@$(MKDOCS)
 	@echo "documentation: site/index.html"
 
 format: $(READY) ## format the code and fix what can be fixed safely

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from situ.catalogue import CODES
 from situ.expr.functions.lists import FORMS
@@ -68,3 +71,29 @@ def test_every_decision_is_listed() -> None:
     assert len({name[:4] for name in records}) == len(records)
     listed = (folder / "index.md").read_text()
     assert [name for name, title in titles.items() if f"| [{name[:4]}]({name}) | {title[7:]} |" not in listed] == []
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    """mkdocs refuses a page that nobody can reach; this says so without building the site."""
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    hidden = set(settings["exclude_docs"].split())
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - hidden
+    listed = list(_listed(settings["nav"]))
+    assert sorted(listed) == sorted(pages)
+
+
+def _listed(nav: object) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, list):
+        for each in nav:
+            yield from _listed(each)
+    elif isinstance(nav, dict):
+        for each in nav.values():
+            yield from _listed(each)
+
+
+def test_make_check_builds_the_documentation() -> None:
+    told = subprocess.run(["make", "-n", "check"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "mkdocs build --strict" in told
+    assert "generate_docs.py --check" in told
