@@ -23,8 +23,9 @@ the first line of each file of a new project points to them.
 """
 
 ABOUT = {
-    "situ": "The name of the project, and how it runs. Only `name` is required. This release checks all settings and "
-    "uses the limits of expressions; the others are for engines that come with later releases.",
+    "situ": "The name of the project, and how it runs. Only `name` is required. Those below "
+    "`overlay` are for several routers and zones: this release runs one router in one zone. It checks them all and "
+    "uses `child_grace`, `duplicate_window` and `groups`.",
     "ontology": "What policies can talk about: concepts, relationships between them, measures over them. "
     "[The ontology](../concepts/situations.md#the-ontology) explains it.",
     "actions": "What policies can do, by name. [Actions](../concepts/situations.md#actions) explains them.",
