@@ -17,7 +17,8 @@ from situ.cli.show_replayed import show_replayed
 from situ.cli.show_status import show_status
 from situ.edge.event import Event
 from situ.errors import SituError
-from situ.host.pulse import FIGURES, Pulse
+from situ.host.figures import FIGURES
+from situ.host.pulse import Pulse
 from situ.quantities import BEGIN
 from situ.registry.snapshots import fetch_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually, take

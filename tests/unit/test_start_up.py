@@ -59,6 +59,15 @@ def test_check_loads_what_declarations_mean_and_nothing_that_runs_them() -> None
     assert not loaded & {"asyncio", "nats", "situ.deployment.detecting", "situ.subscription.routing"}
 
 
+def test_status_loads_neither_declarations_nor_the_database(tmp_path: Path) -> None:
+    (tmp_path / "situ.yaml").write_text("version: 1\nname: idle\n")
+    loaded = loaded_by("status", "--project", str(tmp_path))
+    assert "situ.cli.looked_at" in loaded
+    assert not loaded & (
+        HEAVY | {"lark", "sqlglot", "nats", "situ.deployment", "situ.interpretation", "situ.situation"}
+    )
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_the_commands_say(name: str) -> None:
     place, summary = COMMANDS[name]

@@ -15,9 +15,8 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.on_bus import bus_of
 from situ.cli.opened import Opened, locate_project, open_project, seen_from_here
 from situ.errors import SituError
-from situ.project.apply import read_settings
 from situ.project.drift import edited_files
-from situ.registry.snapshots import fetch_deployment
+from situ.project.folder import read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +77,8 @@ async def open_in_force(project: Path | None, output: Output) -> Opened:
     live = find_run(project, output)
     if not live.may_run:
         return open_project(project)
+    from situ.registry.snapshots import fetch_deployment
+
     async with bus_of(live, "explain") as bus:
         deployment = await fetch_deployment(bus)
     return Opened(path=live.path, deployment=deployment) if deployment.version else open_project(project)

@@ -16,8 +16,7 @@ from situ.bus.interface import Bus, ConsumerState, StreamState
 from situ.bus.names import Names, subscription_of
 from situ.cli.on_bus import bus_of
 from situ.errors import Problem, SituError
-from situ.host.figures import Figures, decode_figures
-from situ.host.pulse import FIGURES
+from situ.host.figures import FIGURES, Figures, decode_figures
 from situ.registry.engines import adopted_versions, troubles_of
 from situ.registry.snapshots import current_deployment
 

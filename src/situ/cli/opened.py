@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from situ.catalogue import FILE_UNREADABLE
 from situ.cli.exits import Exit, Stop
-from situ.deployment import Deployment
 from situ.errors import Location, Problem, SituError
-from situ.expr.definitions import Function
-from situ.project.check import check_folder
 from situ.project.folder import find_project
-from situ.settings import Settings
+
+if TYPE_CHECKING:
+    from situ.deployment import Deployment
+    from situ.expr.definitions import Function
+    from situ.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ def project_of(path: Path) -> Path:
 
 def open_project(project: Path | None) -> Opened:
     """The project, checked; refused with its errors if it has some."""
+    from situ.project.check import check_folder
+
     path = locate_project(project)
     checked = check_folder(path)
     if checked.deployment is None:

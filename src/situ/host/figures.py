@@ -16,6 +16,9 @@ from situ.host.situation_figures import SituationFigures
 
 STARTING, RUNNING, WAITING, STOPPING, STOPPED = "starting", "running", "waiting for the bus", "stopping", "stopped"
 
+FIGURES = "figures."
+"""What keys of figures on the bus begin with; the engine's name follows."""
+
 _SHOWN = 200  # names with counts that go to the bus every second; a deployment may have tens of thousands
 _WINDOW = 5.0  # seconds over which rates are taken
 

@@ -18,7 +18,7 @@ from situ.edge.mistakes import Mistakes
 from situ.errors import SituError
 from situ.host.delivered import Delivered
 from situ.host.engines import Engine
-from situ.host.figures import STARTING, Figures, Rates
+from situ.host.figures import FIGURES, STARTING, Figures, Rates
 from situ.host.memory import memory
 from situ.host.situation_figures import situation_figures
 from situ.registry.snapshots import fetch_deployment
@@ -26,8 +26,6 @@ from situ.registry.snapshots import fetch_deployment
 log = logging.getLogger("situ.host")
 
 BEAT = 1.0
-FIGURES = "figures."
-"""What keys of figures on the bus begin with; the engine's name follows."""
 
 _PATIENCE = 2.0
 

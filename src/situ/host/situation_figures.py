@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from situ.deployment import Deployment
-from situ.deployment.tally import Odd, Watched
-from situ.situation.meaning.watermark import waits_for
+if TYPE_CHECKING:
+    from situ.deployment import Deployment
+    from situ.deployment.tally import Watched
 
 RUNNING, SUSPENDED, STOPPED = "running", "suspended", "stopped"
 
@@ -117,6 +117,8 @@ def situation_figures(deployment: Deployment, watched: Watched, now: int) -> Sit
 
 
 def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, PolicyFigures]:
+    from situ.situation.meaning.watermark import waits_for
+
     tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     settled = progress.watermarks(detecting, now) if detecting is not None else {}
     watches = detecting.watches if detecting is not None else {}
@@ -140,6 +142,8 @@ def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, P
 
 
 def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
+    from situ.deployment.tally import Odd
+
     tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     if detecting is None:
         return {}

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from situ.deployment import Deployment
-from situ.documents import Limits, parse_yaml, substitute
-from situ.errors import Problems, SituError
+from situ.errors import SituError
 from situ.interpretation.changing import Allowed
-from situ.project.folder import read_file, read_folder
-from situ.project.places import SETTINGS_FILE
+from situ.project.folder import read_folder
 from situ.registry import Applied, Key, Registry
 from situ.registry.written import Written, declared_in
-from situ.settings import Settings, load_settings
 from situ.situation.language.parse import parse_policy
 from situ.situation.policies.load_policies import name_of
 from situ.situation.policies.start import Start
@@ -50,19 +47,3 @@ def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dic
             continue  # it is no policy, and `situ check` says so
         found[Key("policy", name)] = Written(file, data.decode("utf-8", errors="replace"))
     return found
-
-
-def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings alone, for what must work while the rest is being edited; :class:`SituError` if they are wrong."""
-    problems = Problems()
-    data = read_file(path, SETTINGS_FILE, problems)
-    problems.raise_errors()
-    document = parse_yaml(data or b"", SETTINGS_FILE)
-    problems.extend(document.problems)
-    if document.root is None:
-        problems.raise_errors()
-        return Settings()
-    root = substitute(document.root, environment, problems, Limits())
-    settings = load_settings(type(document)(file=SETTINGS_FILE, root=root), problems)
-    problems.raise_errors()
-    return settings

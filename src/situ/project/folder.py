@@ -12,12 +12,15 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_FILES
 from situ.documents import Document, Limits, parse_yaml, substitute
 from situ.errors import Location, Problem, Problems, SituError
-from situ.interpretation.xml_form import parse_context_xml
 from situ.project.places import FOLDERS, POLICIES, SETTINGS_FILE, is_code, is_policy, is_xml, kind_of, remark
+
+if TYPE_CHECKING:
+    from situ.settings import Settings
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""
@@ -130,7 +133,13 @@ def digest_of(data: bytes) -> str:
 
 
 def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:
-    document = parse_context_xml(data, file, _LIMITS) if is_xml(file) else parse_yaml(data, file, _LIMITS)
+    document: Document
+    if is_xml(file):
+        from situ.interpretation.xml_form import parse_context_xml
+
+        document = parse_context_xml(data, file, _LIMITS)
+    else:
+        document = parse_yaml(data, file, _LIMITS)
     # A reference needs its sign, or an escape that stands for it: most files have neither.
     if document.root is None or not (b"$" in data or b"\\" in data):
         return document
@@ -192,3 +201,21 @@ def _unreadable(file: str, error: OSError | RuntimeError) -> Problem:
     reason = (error.strerror if isinstance(error, OSError) else None) or "its links lead in a circle"
     remedy = "Let the user who runs this read it, or take it out."
     return FILE_UNREADABLE(Location(file=file), reason=reason.lower(), remedy=remedy)
+
+
+def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings alone, for what must work while the rest is being edited; :class:`SituError` if they are wrong."""
+    from situ.settings import Settings, load_settings
+
+    problems = Problems()
+    data = read_file(path, SETTINGS_FILE, problems)
+    problems.raise_errors()
+    document = parse_yaml(data or b"", SETTINGS_FILE)
+    problems.extend(document.problems)
+    if document.root is None:
+        problems.raise_errors()
+        return Settings()
+    root = substitute(document.root, environment, problems, Limits())
+    settings = load_settings(type(document)(file=SETTINGS_FILE, root=root), problems)
+    problems.raise_errors()
+    return settings

@@ -1,23 +1,43 @@
 """What is declared right now, versioned and stored; hands out deployment snapshots and changes."""
 
-from situ.registry.objects import KINDS, Key, Kind, Object
-from situ.registry.open import current_user, open_registry
-from situ.registry.principals import Admitted, Principals
-from situ.registry.registry import Applied, Declared, Registry
-from situ.registry.store import Recorded, Version
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "KINDS",
-    "Admitted",
-    "Applied",
-    "Declared",
-    "Key",
-    "Kind",
-    "Object",
-    "Principals",
-    "Recorded",
-    "Registry",
-    "Version",
-    "current_user",
-    "open_registry",
-]
+if TYPE_CHECKING:
+    from situ.registry.objects import KINDS as KINDS
+    from situ.registry.objects import Key as Key
+    from situ.registry.objects import Kind as Kind
+    from situ.registry.objects import Object as Object
+    from situ.registry.open import current_user as current_user
+    from situ.registry.open import open_registry as open_registry
+    from situ.registry.principals import Admitted as Admitted
+    from situ.registry.principals import Principals as Principals
+    from situ.registry.registry import Applied as Applied
+    from situ.registry.registry import Declared as Declared
+    from situ.registry.registry import Registry as Registry
+    from situ.registry.store import Recorded as Recorded
+    from situ.registry.store import Version as Version
+
+_PLACES = {
+    "KINDS": "situ.registry.objects",
+    "Admitted": "situ.registry.principals",
+    "Applied": "situ.registry.registry",
+    "Declared": "situ.registry.registry",
+    "Key": "situ.registry.objects",
+    "Kind": "situ.registry.objects",
+    "Object": "situ.registry.objects",
+    "Principals": "situ.registry.principals",
+    "Recorded": "situ.registry.store",
+    "Registry": "situ.registry.registry",
+    "Version": "situ.registry.store",
+    "current_user": "situ.registry.open",
+    "open_registry": "situ.registry.open",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # The database takes a third of a second to load, and who looks at what runs needs only what is on the bus.
+    if name not in _PLACES:
+        raise AttributeError(f"module 'situ.registry' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)

@@ -16,7 +16,6 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
-from situ.deployment import canonical
 from situ.errors import SituError
 
 _ENGINE = "engine."
@@ -31,6 +30,8 @@ _LOOK_AGAIN = 0.05
 
 async def report_adopted(bus: Bus, engine: str, version: int) -> None:
     """From now on this engine works with this version."""
+    from situ.deployment import canonical
+
     await bus.put(Names(bus.zone).metrics, f"{_ADOPTED}{engine}", canonical({"version": version}).encode())
 
 
@@ -54,6 +55,8 @@ async def troubles_of(bus: Bus) -> Mapping[str, tuple[str, ...]]:
 
 async def refresh_engine(bus: Bus, engine: str, about: Mapping[str, Any] | None = None) -> None:
     """One sign of life."""
+    from situ.deployment import canonical
+
     value = canonical({"pid": os.getpid(), **(about or {})}).encode()
     await bus.put(Names(bus.zone).metrics, f"{_ENGINE}{engine}", value)
 

@@ -11,17 +11,18 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from situ.bus.interface import Bus, Entry
 from situ.bus.names import DEPLOYMENTS, REGISTRY
 from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
-from situ.deployment import Deployment, canonical
-from situ.deployment.past_scopes import decode_scopes, encode_scopes, scopes_name
 from situ.errors import SituError
 from situ.registry.engines import adopted_versions
-from situ.registry.objects import digest_of
-from situ.registry.registry import Registry
-from situ.visibility.graph import ScopeGraph
+
+if TYPE_CHECKING:
+    from situ.deployment import Deployment
+    from situ.registry.registry import Registry
+    from situ.visibility.graph import ScopeGraph
 
 CURRENT = "current"
 _OLDEST = "oldest"
@@ -41,6 +42,9 @@ class Current:
 
 def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
     """The canonical form of a deployment, and its digest."""
+    from situ.deployment import canonical
+    from situ.registry.objects import digest_of
+
     value = deployment.as_json()
     version, versions = value.pop("version"), value.pop("versions")
     visibility = value.pop("visibility", None)
@@ -54,6 +58,8 @@ def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
 
 def decode_deployment(content: bytes, version: int) -> Deployment:
     """The deployment of this version; :class:`SituError` with D113 if the content is none."""
+    from situ.deployment import Deployment
+
     try:
         deployment = Deployment.from_json(json.loads(content))
     except ValueError as error:
@@ -70,6 +76,8 @@ async def current_deployment(bus: Bus) -> Current | None:
 
 async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     """Put a deployment on the bus, and in force unless a newer one is. To repeat it changes nothing."""
+    from situ.deployment import canonical
+
     content, digest = await asyncio.to_thread(encode_deployment, deployment)
     name = str(deployment.version)
     known = await current_deployment(bus)
@@ -95,11 +103,15 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
 
 async def fetch_scopes(bus: Bus, epoch: int) -> ScopeGraph | None:
     """The scopes of an epoch; None if the bus has them no more. They stay as long as the log may: for good."""
+    from situ.deployment.past_scopes import decode_scopes, scopes_name
+
     return decode_scopes(await bus.get_object(DEPLOYMENTS, scopes_name(epoch)))
 
 
 async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
     """What was stamped in an epoch is decided by its scopes for as long as there is any of it."""
+    from situ.deployment.past_scopes import encode_scopes, scopes_name
+
     name = scopes_name(deployment.epoch)
     if await bus.get_object(DEPLOYMENTS, name) is None:
         await bus.put_object(DEPLOYMENTS, name, encode_scopes(deployment.scopes))
@@ -107,6 +119,8 @@ async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
 
 async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
     """The deployment of this version, or the one in force; version 0, with nothing in it, if there is none yet."""
+    from situ.deployment import Deployment
+
     known = None
     if version is None:
         known = await current_deployment(bus)
