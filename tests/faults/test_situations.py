@@ -131,14 +131,15 @@ def meant(folder: Path, sightings: Iterable[Seen]) -> list[Transition]:
 class Sightings(Program):
     """A program that publishes sightings, and goes on whatever becomes of the run."""
 
-    def __init__(self, folder: Path, sightings: Iterable[Seen], rate: float) -> None:
-        self._output, events = folder.parent / "reader.stored", folder.parent / "sightings.jsonl"
+    def __init__(self, folder: Path, sightings: Iterable[Seen], rate: float, part: str = "s") -> None:
+        """Their ids begin with the name of the part, of which there may be several."""
+        self._output, events = folder.parent / f"reader.{part}.stored", folder.parent / f"sightings.{part}.jsonl"
         events.write_text(
             "".join(
                 json.dumps(
                     {
                         "type": "Sighting",
-                        "id": f"s{number}",
+                        "id": f"{part}{number}",
                         "time": print_instant(time),
                         "data": {"who": who, "at": {"x": x, "y": y}},
                     }

@@ -1,7 +1,7 @@
 """Clients under load: programs that publish numbered events or write down what they get, and what each should get.
 
 An event is a function of its publisher and its number, so that what every subscriber must have can be worked out
-without asking anybody. Run as a module: ``publish``, ``pour`` and ``record`` with the folder of the project.
+without asking anybody. Run as a module: ``publish``, ``pour``, ``record`` and ``follow``, with the folder of a project.
 """
 
 from __future__ import annotations
@@ -119,6 +119,22 @@ async def _record(folder: str, client: str, types: list[str], where: str | None,
             file.write(b"ready\n")
             async for event in node.events(*types, where=where, durable="all"):
                 file.write(f"{event.key} {event.data.number} {int(event.redelivered)}\n".encode())
+
+
+async def follow(folder: str, client: str, types: str, output: str) -> None:
+    """Append the source, id and time of each event of a durable subscription, for ever."""
+    while True:
+        try:
+            async with situ.connect(folder, client=client, timeout=PATIENCE) as node:
+                await node.register_for_events(*types.split(","), durable="all", wait=False)
+                with open(output, "ab", buffering=0) as file:  # noqa: PTH123 - as above
+                    file.write(b"ready\n")
+                    async for event in node.events(*types.split(","), durable="all"):
+                        file.write(f"{event.source} {event.id} {event.time.timestamp():.6f}\n".encode())
+        except SituError as error:
+            if error.code != "B108":
+                raise
+            await asyncio.sleep(0.2)  # no run is there just now
 
 
 # ── starting them ─────────────────────────────────────────────────────────────────────────────────
@@ -281,6 +297,8 @@ def main() -> None:
     elif name == "pour":
         folder, client, events, rate, output = arguments
         asyncio.run(pour(folder, client, events, float(rate), output))
+    elif name == "follow":
+        asyncio.run(follow(*arguments))
     else:
         asyncio.run(record(*arguments))
 

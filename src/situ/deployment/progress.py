@@ -136,6 +136,15 @@ class Progress:
         last = self.numbers.get(policy, 0)
         return replace(self, numbers={**self.numbers, policy: last + count}), last + 1
 
+    def beyond(self, highest: Mapping[str, tuple[int, int]]) -> Progress:
+        """With an incarnation of its own, if others have published as one of its policies under a later one.
+
+        ``highest`` is the last event of each client: its incarnation and number. Under an earlier incarnation whatever
+        is published counts as a repeat.
+        """
+        last = max((highest.get(name, (0, 0))[0] for name in (*self.policies, *self.numbers)), default=0)
+        return self if last <= self.incarnation else replace(self, incarnation=last + 1, numbers={})
+
     def with_parts(self, policy: str, parts: Mapping[str, str]) -> Progress:
         """With the stamps of what situations of a policy come from, by their ids."""
         kept = self.policies.get(policy)

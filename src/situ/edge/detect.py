@@ -26,6 +26,7 @@ from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
 from situ.deployment.stepping import STAGE, States, Step, Worked, decide, work_rows
+from situ.deployment.takeover import Highest, LeftByDetection
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
 from situ.edge.ending import end
@@ -51,7 +52,8 @@ _audit = logging.getLogger("situ.audit")
 _TICK = 0.05
 """Seconds between steps that only the clock brings."""
 _SAVE_EVERY = 5.0
-_END_WITHIN = 5.0
+END_WITHIN = 5.0
+"""Seconds that writing down what is remembered may take at the end."""
 _FEW, _BRIEF = 256, 0.005
 """Events of a step, and seconds that one of the two before took, for which no other thread is asked: two that both
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
@@ -98,6 +100,8 @@ class EdgeDetection:
         """Seconds of the processor for the last steps."""
         self._pausing = Pausing()
         self._changed = False
+        self._closed = False
+        self._highest: Highest = {}
         self._none_beside = asyncio.Event()
         """Nothing is written down beside the steps."""
         self._none_beside.set()
@@ -117,15 +121,20 @@ class EdgeDetection:
 
     # ── beginning and end ──
 
-    async def start(self, plan: Plan, publish: Publish) -> None:
-        """Go on where a process before this one was: what it was to publish is published, what it left is taken."""
+    async def start(self, plan: Plan, publish: Publish, highest: Highest) -> None:
+        """Go on where a process before this one was: what it was to publish is published, what it left is taken.
+
+        ``highest`` is how far each client is, policies among them.
+        """
         # What a start before this one left in them is written down, or taken anew.
-        self._outbox, self._taken = Outbox(_MOST_TOLD), StepsTaken()
+        self._outbox, self._taken, self._closed = Outbox(_MOST_TOLD), StepsTaken(), False
+        self._highest = highest
         record = await asyncio.to_thread(self._remembered.load)
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
             self._use(plan)
-            self._progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
+            progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
+            self._progress = progress.beyond(highest)
             # What was there before is nothing that policies have to judge, also after a crash.
             self._taken.know_between(1, last)
             begun = await self._begin_earlier(Progress())
@@ -147,6 +156,9 @@ class EdgeDetection:
         self._taken.know(sorted(record.recent))
         self._taken.reached = record.reached
         left = await LeftInLog.behind(self._bus, plan, record, last)
+        begun = Begun(progress=self._progress)
+        if self._plan is plan and not record.progress.policies and not record.since:
+            begun = await self._begin_earlier(record.progress)  # another engine was there, and had not begun
         for done in record.since:
             await self._take_again(done, left)
             if self._plan is not plan and done.version != record.version:
@@ -159,7 +171,8 @@ class EdgeDetection:
                     policy=name, incarnation=done.progress.incarnation, first=number, count=count, body=body.encode()
                 )
                 await publish(message)
-        await self._tell(told, publish)
+        self._progress = self._progress.beyond(self._highest)
+        await self._tell([*told, *begun.told], publish, past=begun.past, known=begun.known)
         if self._plan is not plan:
             await self._change(plan, publish)
         self._queue.extend(left.rest)
@@ -176,16 +189,32 @@ class EdgeDetection:
             self._taken.know_between(first, latest)
         left.drop_passed(done)
 
-    async def close(self) -> None:
+    async def close(self, within: float | None = END_WITHIN) -> None:
         """Keep what is remembered for the next process, when the step under way is done.
 
-        If that does not end, what it has done is in the journal.
+        If that does not end within so many seconds, what it has done is in the journal.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(_END_WITHIN), self._one_at_a_time:
+            async with asyncio.timeout(within), self._one_at_a_time:
+                self._closed = True  # a step after this would be told and not be known to the next process
                 if self._plan is not None:
                     await self._keep()
         self._remembered.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was given is taken, and all that was told is published."""
+        return not self._queue and not self._in_hand and self._outbox.is_settled
+
+    def left(self) -> LeftByDetection | None:
+        """What another engine needs to go on, after the end; None if there are no policies."""
+        record = self._remembered.load()
+        if record is None or not record.progress.policies:
+            return None
+        assert not record.since, "the last step is in the record"
+        return LeftByDetection(
+            reached=record.reached, version=record.version, progress=record.progress, states=record.states
+        )
 
     # ── taking and stepping ──
 
@@ -226,6 +255,8 @@ class EdgeDetection:
                     await self._woken.wait()
             self._woken.clear()
             async with self._one_at_a_time:
+                if self._closed:
+                    return
                 await self.work(self._outbox.put)
             await asyncio.sleep(self._pausing.after(self._took[-1], time.monotonic()))
 

@@ -24,6 +24,7 @@ from situ.deployment.holding import Holding, Said, Tag
 from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.shaping import Shaped, Shaping
+from situ.deployment.takeover import Left
 from situ.deployment.wording import Worded
 from situ.edge import deliver
 from situ.edge.cursor import Cursor
@@ -357,6 +358,11 @@ class Dispatcher:
                     self.cursor.root = first.seq
                 else:
                     self.cursor.dead = first.seq
+
+    def leave(self, left: Left) -> Left:
+        """What another engine needs of this, too: which deliveries wait, and what filters remember."""
+        waiting = self._holding.as_json() if self._holding is not None else ()
+        return replace(left, waiting=waiting, shaping={} if self._shaping.is_empty else self._shaping.as_json())
 
     async def recover(self, plan: Plan) -> None:
         """Route what is in the logs behind the cursor."""

@@ -7,38 +7,46 @@ are routed, in the order of the log.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from situ.bus.interface import Ack, Bus
 from situ.bus.measured import measured_publishers
+from situ.bus.names import Names
 from situ.bus.packing import portions
 from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
-from situ.deployment.former_terms import in_terms_of_now
+from situ.deployment.former_terms import in_terms_of_now, ingress_rows, origin_of
 from situ.deployment.happening import Published
+from situ.deployment.interpreting import Interpretation
 from situ.deployment.plan import Plan, compile_plan
+from situ.deployment.takeover import Left
 from situ.deployment.tally import Watched
 from situ.edge.cursor import Cursor
 from situ.edge.decode import decode
-from situ.edge.detect import EdgeDetection
+from situ.edge.detect import END_WITHIN, EdgeDetection
 from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
 from situ.edge.ending import end
 from situ.edge.interpret import interpret
 from situ.edge.looking_up import EdgeTables
 from situ.edge.measure import Measuring, OnMeasured
 from situ.edge.mistakes import Mistakes
+from situ.edge.recovering import plan_of
 from situ.edge.root_log import dead_letters, place, read_lines, root_message
 from situ.edge.stamp import stamp
 from situ.errors import SituError
 from situ.event.intake import texts_of
 from situ.event.isolation import failed, failed_by, failed_text, is_of_event, written
-from situ.event.message import EventKey, Message, Stored, join_lines, message_id
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, Stored, join_lines, message_id
 from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Bad, Row, origins_of
 from situ.overlay.messages import Dead, Said
@@ -48,6 +56,11 @@ from situ.registry.snapshots import fetch_deployment, watch_deployments
 
 _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
+_LOOK = 0.02
+_MOST_WAITING = 256
+"""Messages of the ingress stream that are under way to the logs at a time."""
+_MARGIN = timedelta(seconds=1)
+"""Clocks of bus and engine may differ."""
 _TRY_EVERY = 2.0
 _PAUSE = 0.2
 _MOST_TOLD = 50  # reasons why one event is dead that its publisher is told at once
@@ -66,6 +79,11 @@ class _Logged:
     lines: list[bytes]
     stored: asyncio.Future[Ack] | None
     letters: list[tuple[Message, asyncio.Future[Ack]]]
+
+    @property
+    def stores(self) -> list[asyncio.Future[Ack]]:
+        letters = [future for _, future in self.letters]
+        return letters if self.stored is None else [*letters, self.stored]
 
 
 @dataclass(slots=True)
@@ -110,6 +128,8 @@ class EdgeEngine:
         self._evicted = 0
         self._logged: asyncio.Queue[_Logged | Plan | None] = asyncio.Queue()
         """Messages under way to the log; a plan: all behind it are worked by that one; None: the end."""
+        self._routes = False
+        """Whether a message is being routed."""
         self._gaps: dict[str, EventKey] = {}
         """Of each client the first message that was not stored, until it comes again."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -152,10 +172,11 @@ class EdgeEngine:
         deployment = await fetch_deployment(self._bus)
         self._plan = self._routing = await asyncio.to_thread(compile_plan, deployment)
         await self._tables.adopt(self._plan)
+        await self._take_waiting(self._plan)
         await self._dispatcher.recover(self._plan)
         self._measuring.adopt(self._plan)
         self._measuring.tell(await measured_publishers(self._bus))
-        await self._detection.start(self._plan, self._publish)
+        await self._detection.start(self._plan, self._publish, self._cursor.highest)
         await self._stack.enter_async_context(engine_alive(self._bus, self.name))
         await report_adopted(self._bus, self.name, deployment.version)
         self._reported = deployment.version
@@ -193,8 +214,8 @@ class EdgeEngine:
         assert self._failed is not None, "only what was started can end"
         await asyncio.shield(self._failed)
 
-    async def stop(self) -> None:
-        """Route what is in the log, and end."""
+    async def stop(self, *, patient: bool = False) -> None:
+        """Route what is in the log, and end; ``patient``: however long it takes to write down what is remembered."""
         if not self._tasks:
             return
         self._logged.put_nowait(None)
@@ -204,10 +225,38 @@ class EdgeEngine:
         finally:
             self._cursor.save()
             self._dispatcher.keep()
-            await self._detection.close()
+            await self._detection.close(None if patient else END_WITHIN)
             await self._end_work()
             if self._failed is not None and not self._failed.done():
                 self._failed.set_result(None)
+
+    async def hand_over(self) -> Left:
+        """Finish what a process before this one left, and give all that another engine needs to go on from there.
+
+        Nobody else may put anything into the logs meanwhile.
+        """
+        await self.start()
+        assert self._plan is not None
+        root = Names(self._plan.zone).root_stream
+        while True:
+            last = (await self._bus.state(root)).last
+            idle = self._logged.empty() and not self._routes and self._detection.is_idle
+            if idle and last == (await self._bus.state(root)).last:
+                break
+            if self._failed is not None and self._failed.done():
+                await self._failed  # raises why
+            await asyncio.sleep(_LOOK)
+        await self.stop(patient=True)
+        interpretation = self._plan.interpretation
+        left = Left(
+            root=self._cursor.root or 0,
+            dead=self._cursor.dead or 0,
+            highest=dict(self._cursor.highest),
+            incoming=interpretation.incoming.as_text() if interpretation.remembers else b"",
+            outgoing=interpretation.outgoing.as_text() if interpretation.remembers else b"",
+            detection=await asyncio.to_thread(self._detection.left),
+        )
+        return self._dispatcher.leave(left)
 
     async def _end_work(self) -> None:
         await end(self._tasks)
@@ -244,6 +293,15 @@ class EdgeEngine:
             if not is_of_event(error):
                 raise
             taken = self._each_worked_in(body, key, received, plan, own=own)
+        logged, told = await self._store(key, count, taken, plan)
+        for each in logged:
+            self._logged.put_nowait(each)
+        return _together([store for each in logged for store in each.stores], told)
+
+    async def _store(
+        self, key: EventKey, count: int, taken: _Taken, plan: Plan
+    ) -> tuple[list[_Logged], tuple[Dead, ...]]:
+        """Hand what became of a message to the logs; nothing if all of it was taken before."""
         good, lines, bad = taken.good, taken.lines, taken.bad
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
@@ -260,19 +318,19 @@ class EdgeEngine:
             self.mistakes.of_events(bad)
             letters = [(letter, await self._bus.store(letter)) for letter in self._letters(bad, plan)]
         stored = [await self._bus.store(message, lane=key.client) for _, message in packed]
+        logged: list[_Logged] = []
         for (some, _), store in zip(packed[:-1], stored, strict=False):
             first, last = good[some.start], good[some.stop - 1]
             at = replace(key, seq=first.seq)
-            self._logged.put_nowait(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
+            logged.append(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
         if taken.last:
             rest = packed[-1][0] if packed else slice(0, 0)
             at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
             last_store = stored[-1] if stored else None
-            self._logged.put_nowait(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
+            logged.append(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
         told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
-        stores = [future for _, future in letters]
-        return _together([*stores, *stored], told)
+        return logged, told
 
     def _packed(
         self, rows: list[Row], lines: list[bytes], key: EventKey, count: int, plan: Plan
@@ -313,6 +371,10 @@ class EdgeEngine:
         body, parts = without_parts(body) if own else (body, ())
         rows = decode(body, key, received, plan)
         put_parts(rows, parts, key.seq)
+        return self._sorted_in(rows, key, plan, own=own)
+
+    def _sorted_in(self, rows: list[Row | Bad], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
+        """Of decoded events, those that go into the log and those that do not, without what was taken before."""
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
         worded = interpret(rows, plan)
@@ -338,6 +400,100 @@ class EdgeEngine:
             taken.last = one.last or taken.last
         return taken
 
+    async def _take_waiting(self, plan: Plan) -> None:
+        """Put into the logs what another engine left in the ingress stream, and what it had policies say there.
+
+        What is there already is known by the keys of its events; so this may be cut off anywhere and done again.
+        """
+        stream = Names(plan.zone).in_stream
+        state = await self._bus.state(stream)
+        if not state.messages:
+            return
+        await self._know_logged(plan, stream, state.first)
+        some: list[_Logged] = []
+        count = 0
+        async for message in self._bus.read(stream, state.first, state.last):
+            origin = origin_of(message)
+            former = await self._former(message, origin.context, plan)
+            rows = ingress_rows(message, origin, plan.interpretation, partial(_given, former), bare=True)
+            for row in rows:
+                row.pos = 0
+            key = EventKey(origin.client, origin.incarnation, origin.seq)
+            if any(each.key.client == key.client and each.last >= key.seq for each in some):
+                await self._reach_all(some)  # a repeat is known by what was stored before it
+            taken = self._each_sorted_in(rows, key, plan, own=OWN in message.headers)
+            logged, _ = await self._store(key, int(message.headers.get(COUNT, "1")), taken, plan)
+            some += logged
+            if taken.good:
+                self.counts.types.update([row.type for row in taken.good])
+                self.counts.origins.update(origins_of(taken.good))
+                count += len(taken.good)
+            if len(some) >= _MOST_WAITING:
+                await self._reach_all(some)
+        await self._reach_all(some)
+        await self._bus.purge(stream, state.last + 1)
+        _log.info("%d events that were waiting in the ingress stream are in the root log", count)
+
+    def _each_sorted_in(self, rows: list[Row | Bad], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
+        """As :meth:`_sorted_in`; if an event makes that fail, each by itself, and that one is a dead letter."""
+        try:
+            return self._sorted_in(rows, key, plan, own=own)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+        taken = _Taken([], [], [], 0)
+        for row in rows:
+            try:
+                one = self._sorted_in([row], replace(key, seq=row.seq), plan, own=own)
+            except Exception as error:  # noqa: BLE001 - of this event, and of no other
+                bad = row if isinstance(row, Bad) else failed(row, ROOT, error, row.data)
+                one = _Taken([], [], [bad], row.seq)
+            taken.good.extend(one.good)
+            taken.lines.extend(one.lines)
+            taken.bad.extend(one.bad)
+            taken.last = one.last or taken.last
+        return taken
+
+    async def _reach_all(self, some: list[_Logged]) -> None:
+        """Wait until all of these are stored; only then do they count as taken."""
+        for each in some:
+            for store in each.stores:
+                await store
+        for each in some:
+            self._cursor.reach(each.key.client, each.key.incarnation, each.last)
+        some.clear()
+
+    async def _know_logged(self, plan: Plan, ingress: str, first: int) -> None:
+        """Learn from the logs how far each client is, as far as the cursor does not say it."""
+        names = Names(plan.zone)
+        since = datetime.now(UTC)
+        async for message in self._bus.read(ingress, first, first):
+            since = datetime.fromtimestamp(message.at / 1_000_000, UTC) - _MARGIN
+        for stream, reached in ((names.root_stream, self._cursor.root), (names.dead_stream, self._cursor.dead)):
+            last = (await self._bus.state(stream)).last
+            behind = reached if reached is not None and reached <= last else await self._bus.find(stream, since) - 1
+            async for message in self._bus.read(stream, behind + 1, last):
+                for line in stored_lines(message):
+                    row = decode_line(line)
+                    key = EventKey(row.client, row.incarnation, row.seq)
+                    if stream == names.dead_stream:
+                        key = EventKey.parse(json.loads(row.data)["key"])
+                    self._cursor.reach(key.client, key.incarnation, key.seq)
+
+    async def _former(self, message: Stored, context: str, plan: Plan) -> Interpretation | None:
+        """What contexts did in the deployment by which a message came in, if its context is not there any more."""
+        if OWN in message.headers or plan.interpretation.knows(context):
+            return None
+        version = int(message.headers.get(DEPLOYMENT, "0"))
+        then = await plan_of(self._bus, version, plan)
+        sources, now = then.deployment.sources, plan.deployment.sources
+        tables = plan.interpretation.rows.tables
+        then.interpretation.rows.tables = {
+            name: each for name, each in tables.items() if sources.get(name) == now.get(name)
+        }
+        plan.interpretation.resume()
+        return then.interpretation
+
     # ── routing ──
 
     async def _route_on(self) -> None:
@@ -350,6 +506,7 @@ class EdgeEngine:
                 self._reported = logged.version
                 await report_adopted(self._bus, self.name, logged.version)
                 continue
+            self._routes = True
             try:
                 await self._route_logged(logged)
             except Exception as error:  # noqa: BLE001 - of this message: what comes behind it is routed
@@ -359,6 +516,7 @@ class EdgeEngine:
                     await self._dispatcher.refuse(bad, logged.plan)
             if self._logged.empty():
                 await self._dispatcher.settle()
+            self._routes = False
 
     async def _route_logged(self, logged: _Logged) -> None:
         self._bring_up(logged)
@@ -513,6 +671,10 @@ class EdgeEngine:
         while True:
             await asyncio.sleep(_TRY_EVERY)
             await self._adopt_next()
+
+
+def _given(former: Interpretation | None, _: int) -> Interpretation | None:
+    return former
 
 
 def _told(bad: Bad) -> Dead:

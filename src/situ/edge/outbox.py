@@ -22,6 +22,11 @@ class Outbox(Generic[T]):
         """Whether nothing waits; the last one may be on its way."""
         return self._queue.empty()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was put here is published."""
+        return self._done == self._put and self._queue.empty()
+
     async def put(self, message: T) -> None:
         await self._queue.put(message)
         self._put += 1

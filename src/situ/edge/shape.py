@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -45,6 +46,11 @@ class _Written:
     is_delivered: Callable[[], bool]
 
 
+def shaping_text(seq: int, shaping: Mapping[str, Any]) -> bytes:
+    """What the file holds: what filters remember behind a message."""
+    return msgspec.json.encode({"version": _VERSION, "seq": seq, "shaping": shaping})
+
+
 class ShapingFile:
     """What filters remember, on disk."""
 
@@ -61,8 +67,7 @@ class ShapingFile:
     def note(self, seq: int, shaping: Shaping, is_delivered: Callable[[], bool]) -> None:
         """Take down what is remembered now, behind this message; it is written when that is delivered."""
         began = time.monotonic()
-        content = {"version": _VERSION, "seq": seq, "shaping": shaping.as_json()}
-        self._waiting = _Written(msgspec.json.encode(content), is_delivered)
+        self._waiting = _Written(shaping_text(seq, shaping.as_json()), is_delivered)
         self._next = time.monotonic() + _SHARE * (time.monotonic() - began)
 
     def write(self) -> None:

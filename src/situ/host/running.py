@@ -34,6 +34,7 @@ from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
 from situ.host.logs import logging_to
 from situ.host.pulse import Pulse
 from situ.host.supervise import supervise
+from situ.host.takeover import take_over
 from situ.project.drift import note_applied
 from situ.registry import Registry, current_user, open_registry
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
@@ -120,6 +121,7 @@ class Running:
         await acting.start()  # before the engine: what that asks for is to be found
         _begin(stack, acting.run())
         self._pulse.failures.append(lambda: acting.mistakes.counts)
+        await take_over(self._kind, bus, self.folder, self.settings, address)
         engine = await self._start_engine(stack, bus, registry, address)
         assert self._router is not None
         self._supervised = _begin(stack, supervise(engine, bus, self._pulse, self._router.ended))

@@ -138,6 +138,13 @@ def work(
     return found
 
 
+def remembered_at(
+    checkpoint: Path, at: str, detecting: Detecting, instances: Instances, bucket: int, buckets: int
+) -> Mapping[str, State]:
+    """What the kernels of a bucket remember where a batch ended, by policy."""
+    return _recalled(at, detecting, instances, bucket, buckets, StateStore(checkpoint, bucket), None).states
+
+
 def detections_in(policy: str, found: Iterable[Found]) -> list[Detection]:
     """What buckets found of a policy, on the driver."""
     streams = (each.detections[policy] for each in found if policy in each.detections)

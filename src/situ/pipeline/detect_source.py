@@ -1,13 +1,14 @@
 """The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
 
 Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
-:mod:`situ.pipeline.source`; ``first``, the message behind which the first batch begins; and ``events``, the checkpoint
+:mod:`situ.pipeline.source`; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint
 of the query that writes the log. A batch ends where the log does, or at the same message a moment later: while
 something is to be decided, the clock brings batches, too, up to the time of what is not in the log yet.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,13 +65,13 @@ class DetectReader(DataSourceStreamReader):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = SourceOptions.read(options)
-        self._first = int(options.get("first", "0"))
+        self._begins = Offset.from_json(json.loads(options["begins"])) if "begins" in options else Offset()
         self._events = Path(options["events"])
         self._buckets = int(options["buckets"])
         self._tables: PlannedTables | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return Offset(seq=self._first).as_json()
+        return self._begins.as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(self._options.max_events)
@@ -97,7 +98,9 @@ class DetectReader(DataSourceStreamReader):
         last = whole(ends, behind, fitting(bus, options, behind, state.last, limit), state.last)
         version = current_version(options.address)
         assert options.checkpoint is not None
-        quiet = last <= begin.seq and version == begin.version
+        # What another engine left is no batch: Spark would take its end for that of the first one, if it were repeated.
+        goes_on = begin == self._begins and bool(begin.version)
+        quiet = last <= begin.seq and version == begin.version and not goes_on
         if quiet and (now - begin.clock < TICK or not ProgressStore(options.checkpoint).is_due(begin)):
             return begin
         # A batch decides with what those before it have seen: what it brings itself is no silence.
@@ -116,7 +119,7 @@ class DetectReader(DataSourceStreamReader):
             tables=tables,
         )
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Part]:
         from situ.pipeline.kept import ProgressStore
 
         begin, until = Offset.from_json(start), Offset.from_json(end)

@@ -7,10 +7,11 @@ which are published as events of the policies; then progress is written down, an
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,14 +24,16 @@ from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names, shard_of
 from situ.bus.packing import pack_late
+from situ.catalogue import CHECKPOINT_DAMAGED
 from situ.deployment.detecting import Detecting
 from situ.deployment.filling import Begun, begin_with
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
+from situ.deployment.takeover import LeftByDetection
 from situ.deployment.tally import Tally
-from situ.errors import SituError
+from situ.errors import Location, SituError
 from situ.event.isolation import Failure, FailureLog, failed_by
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import (
@@ -48,15 +51,15 @@ from situ.event.message import (
 )
 from situ.event.row import Row
 from situ.interpretation.model import ROOT
-from situ.pipeline.detect import Found, Share, detecting_in, detections_in
-from situ.pipeline.detect_source import SCHEMA, DetectSource
+from situ.pipeline.detect import Found, Share, detecting_in, detections_in, remembered_at
+from situ.pipeline.detect_source import SCHEMA, DetectReader, DetectSource
 from situ.pipeline.dispatch import Dispatch
 from situ.pipeline.enrich import DRIVER, Noticed
 from situ.pipeline.fill import fill, pasts_of
-from situ.pipeline.kept import ProgressStore
+from situ.pipeline.kept import Inherited, ProgressStore, StateStore, name_of
 from situ.pipeline.looking_up import DETECT, known_instances
-from situ.pipeline.offsets import Offset, read_offset
-from situ.pipeline.plans import load_plan
+from situ.pipeline.offsets import Offset, last_batch, read_offset
+from situ.pipeline.plans import current_version, load_plan
 from situ.pipeline.query import Query
 from situ.pipeline.recovery import check_offsets
 from situ.pipeline.root_log import ROUTER
@@ -100,7 +103,7 @@ class SparkDetection:
 
     def __init__(
         self,
-        session: SparkSession,
+        session: SparkSession | None,
         address: Address,
         settings: Settings,
         checkpoints: Path,
@@ -117,14 +120,17 @@ class SparkDetection:
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
         self._events = events
-        self._partitions = partitions or session.sparkContext.defaultParallelism
+        self._partitions = partitions or (session.sparkContext.defaultParallelism if session is not None else 1)
         self._buckets = self._partitions
         self._incarnation = self._first = 0
+        self._begins: Offset | None = None
+        """Where it goes on from another engine, if it does."""
         self._store = ProgressStore(self._checkpoint)
         self._on_batch, self._on_step = on_batch, on_step
         self._query = Query(self._begin)
         self._failures = FailureLog()
-        session.dataSource.register(DetectSource)
+        if session is not None:
+            session.dataSource.register(DetectSource)
 
     @property
     def is_active(self) -> bool:
@@ -132,6 +138,10 @@ class SparkDetection:
 
     def start(self, first: int) -> None:
         """Start the query behind this message of the root log, or go on where it was."""
+        self._prepare(first)
+        self._query.start()
+
+    def _prepare(self, first: int) -> None:
         begin = check_offsets(self._checkpoint)
         if begin is not None:
             self._store.load(begin)
@@ -139,22 +149,86 @@ class SparkDetection:
         self._buckets = self._settled("buckets", self._partitions)
         self._incarnation = self._settled("incarnation", time.time_ns() // 1000)
         self._first = self._settled("first", first)  # a first batch that was cut off begins there again
-        self._query.start()
+        self._begins = Inherited(self._checkpoint).offset
+        if self._begins is not None and last_batch(self._checkpoint, "offsets") is None:
+            self._inherit(self._begins)
+
+    def _inherit(self, at: Offset) -> None:
+        """Give each bucket its share of what another engine left: as if a batch of this one had ended there."""
+        inherited = Inherited(self._checkpoint)
+        detecting = load_plan(self._address, at.version).detecting
+        progress, stored = inherited.load()
+        wholes = {
+            name: whole
+            for name, state in stored.items()
+            if name in detecting.watches and (whole := detecting.kernel(name).load(state)) is not None
+        }
+        for bucket in range(self._buckets):
+            kernels = {name: detecting.kernel(name, bucket, self._buckets) for name in wholes}
+            shares = {name: kernel.save(kernel.share(wholes[name])) for name, kernel in kernels.items()}
+            StateStore(self._checkpoint, bucket).save_whole(name_of(at), shares, name_of(at))
+        self._store.save(at, progress, due=True)
+
+    def finish(self) -> LeftByDetection | None:
+        """Without Spark: repeat a batch that was begun and not finished, and give all that is remembered then.
+
+        None if policies never began.
+        """
+        begun, done = (last_batch(self._checkpoint, log) for log in ("offsets", "commits"))
+        if begun is None:
+            return self._not_begun()
+        self._prepare(0)
+        if begun != done:
+            self._batch(None, begun)
+        at = read_offset(self._checkpoint, begun)
+        progress = self._store.load(at)
+        if progress is None:
+            place = Location(file=str(self._checkpoint / "progress"))
+            raise SituError(CHECKPOINT_DAMAGED(place, reason=f"what the batch that ended at {at.seq} left is missing"))
+        plan = load_plan(self._address, at.version)
+        instances = known_instances(plan, self._address, at.tables)
+        buckets = [
+            remembered_at(self._checkpoint, name_of(at), plan.detecting, instances, bucket, self._buckets)
+            for bucket in range(self._buckets)
+        ]
+        states = {}
+        for name in plan.detecting.watches:
+            if any(name in each for each in buckets):
+                kernel = plan.detecting.kernel(name)
+                some = [each.get(name) or kernel.start() for each in buckets]
+                states[name] = kernel.save(kernel.united(some))
+        return LeftByDetection(reached=at.seq, version=at.version, progress=progress, states=states)
+
+    def _not_begun(self) -> LeftByDetection | None:
+        """What there was before the first batch: what it would have gone on from, or where in the log it begins."""
+        inherited = Inherited(self._checkpoint)
+        if (at := inherited.offset) is not None:
+            progress, states = inherited.load()
+            return LeftByDetection(reached=at.seq, version=at.version, progress=progress, states=states)
+        if not (self._checkpoint / "first").exists():
+            return None
+        self._prepare(0)
+        version = current_version(self._address)
+        progress = Progress(incarnation=self._incarnation)
+        return LeftByDetection(reached=self._first, version=version, progress=progress, states={})
+
+    def _options(self) -> dict[str, str]:
+        begins = self._begins or Offset(seq=self._first)
+        return {
+            "address": self._address.to_json(),
+            "stream": "ROOT",
+            "checkpoint": str(self._checkpoint),
+            "partitions": str(self._partitions),
+            "buckets": str(self._buckets),
+            "folder": str(self._folder),
+            "maxEvents": str(self._settings.spark.max_events),
+            "begins": json.dumps(begins.as_json()),
+            "events": str(self._events),
+        }
 
     def _begin(self) -> StreamingQuery:
-        stream = (
-            self._session.readStream.format(DetectSource.name())
-            .option("address", self._address.to_json())
-            .option("stream", "ROOT")
-            .option("checkpoint", str(self._checkpoint))
-            .option("partitions", str(self._partitions))
-            .option("buckets", str(self._buckets))
-            .option("folder", str(self._folder))
-            .option("maxEvents", str(self._settings.spark.max_events))
-            .option("first", str(self._first))
-            .option("events", str(self._events))
-            .load()
-        )
+        assert self._session is not None
+        stream = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
         return (
             stream.writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
@@ -184,12 +258,13 @@ class SparkDetection:
 
     # ── a batch ──
 
-    def _batch(self, frame: DataFrame, number: int) -> None:
+    def _batch(self, frame: DataFrame | None, number: int) -> None:
+        """Without a frame, it is all done here."""
         self._query.begin_batch()
         began = time.monotonic()
         self._on_step("offset")
         end = read_offset(self._checkpoint, number)
-        start = read_offset(self._checkpoint, number - 1) if number else None
+        start = read_offset(self._checkpoint, number - 1) if number else self._begins
         plan = load_plan(self._address, end.version)
         former = self._former(start, end)
         progress, told, kept = self._begun(start, plan, former)
@@ -208,9 +283,7 @@ class SparkDetection:
             buckets=self._buckets,
             filled=begun.filled,
         )
-        if end.partitions > 1:
-            frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
-        found, noticed = _sorted_out(frame.mapInArrow(detecting_in(share), SCHEMA).collect())
+        found, noticed = _sorted_out(self._worked_here(share) if frame is None else self._worked(frame, share))
         progress = progress.heard(*(each.seen for each in noticed))
         detections: Mapping[str, Sequence[Detection]]
         detections = {name: detections_in(name, found) for name in plan.detecting.watches}
@@ -251,6 +324,19 @@ class SparkDetection:
         )
         self._query.end_batch()
         self._on_step("done")
+
+    def _worked(self, frame: DataFrame, share: Share) -> Iterator[tuple[int, bytes]]:
+        if share.end.partitions > 1:
+            frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
+        for row in frame.mapInArrow(detecting_in(share), SCHEMA).collect():
+            yield row.bucket, row.blob
+
+    def _worked_here(self, share: Share) -> Iterator[tuple[int, bytes]]:
+        reader = DetectReader(self._options())
+        parts = reader.partitions(share.begin.as_json(), share.end.as_json())
+        rows = (batch for part in parts for batch in reader.read(part))
+        for batch in detecting_in(share)(rows):
+            yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
     def _former(self, start: Offset | None, end: Offset) -> Detecting | None:
         if start is None or not start.version or start.version == end.version:
@@ -350,13 +436,13 @@ class SparkDetection:
         return found
 
 
-def _sorted_out(rows: Iterable[object]) -> tuple[list[Found], list[Noticed]]:
+def _sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[Found], list[Noticed]]:
     found, noticed = [], []
-    for row in rows:
-        if row.bucket == DRIVER:  # type: ignore[attr-defined]
-            noticed.append(msgspec.msgpack.decode(row.blob, type=Noticed))  # type: ignore[attr-defined]
+    for bucket, blob in rows:
+        if bucket == DRIVER:
+            noticed.append(msgspec.msgpack.decode(blob, type=Noticed))
         else:
-            found.append(msgspec.msgpack.decode(row.blob, type=Found))  # type: ignore[attr-defined]
+            found.append(msgspec.msgpack.decode(blob, type=Found))
     return found, noticed
 
 

@@ -66,9 +66,15 @@ def pasts_of(plan: Plan, before: Progress, address: Address, last: int) -> list[
 
 
 def fill(
-    session: SparkSession, address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
+    session: SparkSession | None, address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
 ) -> list[Filled]:
-    """All buckets of these policies; what their kernels remember is on disk, and not in the answer."""
+    """All buckets of these policies; what their kernels remember is on disk, and not in the answer.
+
+    Without a session it is done here, one after the other.
+    """
+    if session is None:
+        every = (fill_bucket(address, checkpoint, end, bucket, buckets, pasts) for bucket in range(buckets))
+        return [_filled(found) for some in every for found in some]
     work = filling_in(address, checkpoint, end, buckets, pasts)
     rows = session.range(0, buckets, 1, buckets).mapInArrow(work, SCHEMA).collect()
     return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[Found])]

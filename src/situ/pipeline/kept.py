@@ -63,6 +63,38 @@ class ProgressStore:
         return self._folder / f"{name_of(at)}.json"
 
 
+class Inherited:
+    """What another engine left for a query that is new: as which offset it counts, progress, and states of kernels."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._folder = checkpoint / "inherited"
+
+    @property
+    def offset(self) -> Offset | None:
+        """None: the query goes on from nobody."""
+        file = self._folder / "offset.json"
+        try:
+            return Offset.from_json(json.loads(file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+
+    def load(self) -> tuple[Progress, Mapping[str, bytes]]:
+        """Progress, and the states by policy, as one keeps them that works in one place."""
+        try:
+            progress = Progress.from_json(json.loads((self._folder / "progress.json").read_text(encoding="utf-8")))
+            return progress, _states.decode((self._folder / "states").read_bytes())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self._folder)), reason=str(error))) from None
+
+    def save(self, at: Offset, progress: Progress, states: Mapping[str, bytes]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "progress.json").write_text(json.dumps(progress.as_json()), encoding="utf-8")
+        (self._folder / "states").write_bytes(msgspec.msgpack.encode(dict(states)))
+        (self._folder / "offset.json").write_text(json.dumps(at.as_json()), encoding="utf-8")
+
+
 class Taken(msgspec.Struct):
     """A step of a bucket: the batch that it began behind, what it was given, and the watermarks it decided with."""
 

@@ -18,7 +18,7 @@ from situ.catalogue import CHECKPOINT_DAMAGED
 from situ.errors import Location, SituError
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
-from situ.pipeline.carry import Carry, CarryStore
+from situ.pipeline.carry import CarryStore
 from situ.pipeline.offsets import Offset, last_batch, read_offset
 
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
@@ -85,4 +85,5 @@ def adopt_log(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
         for place, line in enumerate(stored_lines(message)):
             row = decode_line(line, pos=position(message.seq, place))
             highest[row.client] = max(highest.get(row.client, (0, 0)), (row.incarnation, row.seq))
-    CarryStore(checkpoint).save(0, Carry(highest))
+    carries = CarryStore(checkpoint)
+    carries.save(0, carries.load(0).advanced([highest]))

@@ -8,8 +8,10 @@ the order of the log; the worker that has done the last batch mostly does the ne
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -75,13 +77,8 @@ class Remembering:
             os.link(before, beside)  # nothing came that would have to be remembered
         else:
             interpretation = plan.interpretation
-            content = {
-                "version": _VERSION,
-                "incoming": msgspec.Raw(interpretation.incoming.as_text()),
-                "outgoing": msgspec.Raw(interpretation.outgoing.as_text()),
-                "waiting": known.holding.as_json(),
-            }
-            beside.write_bytes(msgspec.json.encode(content))
+            incoming, outgoing = interpretation.incoming.as_text(), interpretation.outgoing.as_text()
+            beside.write_bytes(_text(incoming, outgoing, known.holding.as_json()))
         beside.replace(file)
         beside.unlink(missing_ok=True)  # two names of one file are not replaced by each other
         known.seq = self._end
@@ -104,6 +101,21 @@ class Remembering:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
 
+    def inherit(self, incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> None:
+        """Have the first batch go on from what another engine remembered, and from the deliveries that waited there."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._file(self._begin).write_bytes(_text(incoming, outgoing, waiting))
+
+    @property
+    def waiting(self) -> Sequence[Any]:
+        """The deliveries that waited at the beginning of the batch."""
+        file = self._file(self._begin)
+        try:
+            found: Sequence[Any] = msgspec.json.decode(file.read_bytes())["waiting"] if file.exists() else ()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+        return found
+
     def _prune(self) -> None:
         numbers = sorted(int(each.stem) for each in self._folder.glob("*.json") if each.stem.isdigit())
         for seq in numbers[:-_KEPT]:
@@ -111,6 +123,16 @@ class Remembering:
 
     def _file(self, seq: int) -> Path:
         return self._folder / f"{seq}.json"
+
+
+def _text(incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> bytes:
+    content = {
+        "version": _VERSION,
+        "incoming": msgspec.Raw(incoming),
+        "outgoing": msgspec.Raw(outgoing),
+        "waiting": waiting,
+    }
+    return msgspec.json.encode(content)
 
 
 def _noted(plan: Plan) -> int:

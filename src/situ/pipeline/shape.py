@@ -23,6 +23,7 @@ from situ.deployment.shaping import Shaped, Shaping
 from situ.errors import Location, SituError
 from situ.event.row import Row
 from situ.pipeline.offsets import Offset
+from situ.quality.shaping.shaper import Mine
 from situ.subscription.routing import Routed
 
 _KEPT = 3
@@ -66,6 +67,32 @@ class LeftBehind:
         """Whether something waits that the clock lets go."""
         return (self.folder / _HOLDS).exists()
 
+    def load(self, former: Plan) -> Shaping:
+        """All of it, of all clients."""
+        shaping = Shaping()
+        self.restore(shaping, former)
+        return shaping
+
+    def restore(self, shaping: Shaping, former: Plan, mine: Mine | None = None) -> None:
+        """Have filters remember it, as far as it is about clients that are ``mine``."""
+        files = sorted(self.folder.glob("*.json"))
+        try:
+            shaping.restore([msgspec.json.decode(file.read_bytes()) for file in files], former, mine)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self.folder)), reason=str(error))) from None
+
+    def save(self, shaping: Shaping, number: int = 0) -> None:
+        """What one task remembers, or somebody else who is alone."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / f"{number}.json"
+        beside = file.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(msgspec.json.encode(shaping.as_json()))
+        beside.replace(file)
+        if shaping.goes_across:
+            (self.folder / _ACROSS).touch()
+        if shaping.holds:
+            (self.folder / _HOLDS).touch()
+
 
 class ShapingStore:
     """What one task of the batch from one offset to another starts from, and leaves behind."""
@@ -96,17 +123,8 @@ class ShapingStore:
         if known.shaping.is_empty:
             del _in_hand[key]
             return
-        folder = self._end.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{self._shards[0] if self._shards else 0}.json"
-        beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(msgspec.json.encode(known.shaping.as_json()))
-        beside.replace(file)
-        if known.shaping.goes_across:
-            (folder / _ACROSS).touch()
-        if known.shaping.holds:
-            (folder / _HOLDS).touch()
-        known.at = folder
+        self._end.save(known.shaping, self._shards[0] if self._shards else 0)
+        known.at = self._end.folder
         self._prune()
 
     def _restore(self, shaping: Shaping, former: Plan) -> None:
@@ -114,11 +132,7 @@ class ShapingStore:
         if self._shards:
             shards = frozenset(self._shards)
             mine = lambda client: shard_of(client) in shards  # noqa: E731
-        files = sorted(self._begin.folder.glob("*.json"))
-        try:
-            shaping.restore([msgspec.json.decode(file.read_bytes()) for file in files], former, mine)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self._begin.folder)), reason=str(error))) from None
+        self._begin.restore(shaping, former, mine)
 
     def _prune(self) -> None:
         """Spark repeats at most the last batch."""
