@@ -196,10 +196,14 @@ class EdgeDetection:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(within), self._one_at_a_time:
-                self._closed = True  # a step after this would be told and not be known to the next process
+                self.cease()  # a step after this would be told and not be known to the next process
                 if self._plan is not None:
                     await self._keep()
         self._remembered.close()
+
+    def cease(self) -> None:
+        """Take no step any more."""
+        self._closed = True
 
     @property
     def is_idle(self) -> bool:

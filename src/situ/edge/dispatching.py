@@ -237,8 +237,12 @@ class Dispatcher:
             self._shaping_file.write()
 
     def _note(self) -> None:
-        last = self._under_way[-1] if self._under_way else None
-        self._shaping_file.note(self._seq, self._shaping, lambda: last is None or last.delivered)
+        last, seq = self._under_way[-1] if self._under_way else None, self._seq
+
+        def is_delivered() -> bool:
+            return (last is None or last.delivered) and (self.cursor.root or 0) >= seq
+
+        self._shaping_file.note(seq, self._shaping, is_delivered)
 
     async def _deliver(
         self, message: _UnderWay, rows: Sequence[Row], worded: Worded, plan: Plan, *, live: bool
@@ -354,10 +358,7 @@ class Dispatcher:
             self._under_way.popleft()
             first.delivered = True
             if first.seq is not None:
-                if first.log == ROOT:
-                    self.cursor.root = first.seq
-                else:
-                    self.cursor.dead = first.seq
+                self.cursor.deliver(first.log, first.seq)
 
     def leave(self, left: Left) -> Left:
         """What another engine needs of this, too: which deliveries wait, and what filters remember."""
@@ -372,8 +373,8 @@ class Dispatcher:
         await self._recover_shaping(plan)
         root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
         if not self._under_way:  # else something is held, and what settles it moves the cursor
-            self.cursor.root = root
-        self.cursor.dead = await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan)
+            self.cursor.pass_over(ROOT, root)
+        self.cursor.pass_over(DEAD, await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan))
         self.cursor.save()
 
     async def _recover_shaping(self, plan: Plan) -> None:
@@ -399,6 +400,7 @@ class Dispatcher:
             return state.last
         if reached + 1 < state.first:
             _log.warning("%s has lost messages %d to %d before they were routed", stream, reached + 1, state.first - 1)
+            self.cursor.pass_over(log, state.first - 1)
         count = 0
         async for stored in self._bus.read(stream, reached + 1, state.last):
             rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation))

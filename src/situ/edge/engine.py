@@ -237,15 +237,12 @@ class EdgeEngine:
         """
         await self.start()
         assert self._plan is not None
-        root = Names(self._plan.zone).root_stream
-        while True:
-            last = (await self._bus.state(root)).last
-            idle = self._logged.empty() and not self._routes and self._detection.is_idle
-            if idle and last == (await self._bus.state(root)).last:
-                break
+        while not (self._logged.empty() and not self._routes and self._detection.is_idle):
             if self._failed is not None and self._failed.done():
                 await self._failed  # raises why
             await asyncio.sleep(_LOOK)
+        # From here on time tells nothing more: it would be in the log, and neither delivered nor taken by policies.
+        self._detection.cease()
         await self.stop(patient=True)
         interpretation = self._plan.interpretation
         left = Left(
