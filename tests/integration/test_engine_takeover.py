@@ -210,7 +210,7 @@ class Turns:
             await engine.start()
             deadline = time.monotonic() + WITHIN
             try:
-                while not last or self.sent < len(self.messages) or self.missing():
+                while not last or self.sent < len(self.messages) or self.missing() or self._undelivered(engine):
                     if self.sent < len(self.messages):
                         some = self.messages[self.sent : self.sent + self.chance.randrange(1, 8)]
                         futures = [
@@ -234,6 +234,9 @@ class Turns:
                 await asyncio.gather(*engine._tasks, return_exceptions=True)
                 await engine._stack.aclose()
                 raise
+
+    def _undelivered(self, engine: EdgeEngine) -> bool:
+        return engine._cursor.root != self.at.bus.state(self.at.names.root_stream).last
 
     def missing(self) -> set[tuple[str, str]]:
         meant = self.world.meant
