@@ -29,7 +29,7 @@ from situ.pipeline.engine import QUERY as EVENTS
 from situ.pipeline.kept import Inherited
 from situ.pipeline.offsets import Offset, last_batch, read_offset
 from situ.pipeline.plans import current_version, load_plan
-from situ.pipeline.recovery import check_checkpoint, recall
+from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
 from situ.pipeline.remembering import Remembering
 from situ.pipeline.shape import LeftBehind
 from situ.pipeline.source_options import SourceOptions
@@ -41,6 +41,7 @@ def left_by_spark(address: Address, settings: Settings, checkpoints: Path, folde
     bus, names = shared_bus(address), Names(address.zone)
     events = checkpoints / EVENTS
     check_checkpoint(events)
+    adopt_log(bus, names, events)  # if the checkpoint is gone, the log tells what was taken
     at, highest = finish_events(address, settings, events, folder)
     detection = SparkDetection(None, address, settings, checkpoints, events=events, folder=folder)
     left = detection.finish()
