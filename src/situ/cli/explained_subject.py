@@ -137,7 +137,7 @@ def _scope(deployment: Deployment) -> Scope:
 
 def _event_scope(payload: Struct, types: Types, deployment: Deployment) -> Scope:
     limits = deployment.settings.expression_limits
-    return event_scope(payload, types=types, functions=deployment.definitions, limits=limits)
+    return event_scope(payload, types=types, functions=deployment.definitions, limits=limits, extensions=True)
 
 
 def _without_type(text: str, checked: Checked, deployment: Deployment) -> SituError:

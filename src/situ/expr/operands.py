@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from situ.catalogue import UNKNOWN_NAME, WRONG_TYPE
-from situ.errors import Location, Problem
+from situ.errors import Location, Problem, nearest
 from situ.expr import literals
 from situ.expr.checking import Checking, Handler
 from situ.expr.navigate import attribute_names, attribute_of
 from situ.expr.syntax import Syntax
-from situ.expr.tree import NULL, Literal, Node
+from situ.expr.tree import NULL, Literal, Node, Read
 from situ.types.model import BOOLEAN, STRING
 from situ.units import UnknownUnit
+
+SUBJECT = "subject"
+_EXTENSION = re.compile(r"(?!situ)[a-z0-9]{1,64}")
+"""Names of attributes as CloudEvents has them; those of Situ itself are no business of filters."""
 
 
 def _name(check: Checking, syntax: Syntax) -> Node | None:
@@ -61,10 +66,24 @@ def _dot(check: Checking, syntax: Syntax) -> Node | None:
         if found is not None:
             return found
         payload = check.scope.variables.get(check.scope.bare)
+        if check.scope.extensions and _is_extension(check, here, syntax.text):
+            return Read("event", (syntax.text,), STRING, optional=(False, True), span=(syntax.start, syntax.end))
         if payload is not None:
             return check.step(check.read(check.scope.bare, payload, syntax), syntax.text, syntax)
     of = check.node(below)
     return None if of is None else check.step(of, syntax.text, syntax)
+
+
+def _is_extension(check: Checking, envelope: Node, name: str) -> bool:
+    """Whether a name below ``event`` is an attribute that nobody declares.
+
+    What the payload declares comes first, and what resembles that is a mistake in writing.
+    """
+    payload = check.scope.variables.get(check.scope.bare)
+    declared = attribute_names(payload.type) if payload is not None else ()
+    if name in declared or not _EXTENSION.fullmatch(name):
+        return False
+    return name == SUBJECT or not nearest(name, [*declared, *attribute_names(envelope.type)])
 
 
 def _number(check: Checking, syntax: Syntax) -> Node | None:

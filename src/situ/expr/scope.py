@@ -52,6 +52,8 @@ class Scope:
     functions: Mapping[str, Definition] = field(default_factory=lambda: MappingProxyType({}))
     with_units: bool = True
     limits: Limits = DEFAULT_LIMITS
+    extensions: bool = False
+    """Whether ``event.x`` is also the attribute of that name that the envelope may have: a text, or null."""
 
 
 def envelope(units: Units) -> Struct:
@@ -77,6 +79,7 @@ def event_scope(
     with_units: bool = True,
     trusted: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    extensions: bool = False,
 ) -> Scope:
     """The scope of filters: ``event`` is the envelope, ``data`` the payload, whose attributes can stand alone."""
     known = units if units is not None else types.units if types is not None else Units()
@@ -91,4 +94,5 @@ def event_scope(
         functions=functions,
         with_units=with_units,
         limits=limits,
+        extensions=extensions,
     )

@@ -171,7 +171,9 @@ class _Filter:
         functions: Mapping[str, Definition],
         limits: Limits,
     ) -> None:
-        self._scope: Scope = event_scope(wanted, types=context.types, functions=functions, limits=limits)
+        self._scope: Scope = event_scope(
+            wanted, types=context.types, functions=functions, limits=limits, extensions=True
+        )
         self.node: Node = TRUE
         if where:
             checked = check_bounded(where, self._scope, locate_in(where), BOOLEAN)

@@ -62,7 +62,7 @@ def read_filter(
     """The condition that a text means for events of this type; :class:`SituError` if it means none."""
     if not where:
         return TRUE
-    scope = event_scope(event, types=types, functions=functions, limits=limits)
+    scope = event_scope(event, types=types, functions=functions, limits=limits, extensions=True)
     checked = check_bounded(where, scope, locate_in(where), BOOLEAN)
     if checked.node is None:
         raise SituError(

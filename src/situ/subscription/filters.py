@@ -29,7 +29,7 @@ def check_filter(
     faults: Faults,
 ) -> None:
     """Check a filter for events of one type; subtypes have all its attributes, so it holds for them, too."""
-    scope = event_scope(event, types=types, functions=functions, limits=limits)
+    scope = event_scope(event, types=types, functions=functions, limits=limits, extensions=True)
     checked = check_bounded(where.text, scope, where.locate, BOOLEAN)
     problems.extend(
         FILTER_INVALID(problem.location, cause=problem, subscription=subscription, type=event.name)

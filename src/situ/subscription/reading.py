@@ -24,6 +24,10 @@ from situ.types.table import Types
 
 Data = Mapping[str, Any]
 
+_NONE: Mapping[str, Any] = {}
+IN_ROWS = {name: name for name in ("id", "source", "type", "time", "confidence")} | {"received": "recv"}
+"""What filters see of the envelope → the column of a row that has it; the rest is among its extensions."""
+
 
 def data_reader(event: Struct, names: Collection[str] | None, types: Types) -> Callable[[bytes], Data]:
     """A function from the text of an event's data to those of its attributes; None: all of them.
@@ -75,9 +79,25 @@ def _is_at_hand(type: Type) -> bool:
     return isinstance(bare, Primitive) and PYTHON_TYPES[bare] in {str, bool, int, float}
 
 
+def read_extensions(row: Row) -> Mapping[str, Any]:
+    """The subject and the foreign attributes of an event, all of them texts."""
+    if not row.ext:
+        return _NONE
+    found: Mapping[str, Any] = msgspec.json.decode(f"{{{row.ext}}}")
+    return found
+
+
+def envelope_value(row: Row, name: str) -> Any:
+    """One attribute of the envelope as the index has it: times in microseconds."""
+    if name in IN_ROWS:
+        return getattr(row, IN_ROWS[name])
+    return read_extensions(row).get(name) if name in row.ext else None
+
+
 def read_envelope(row: Row) -> Mapping[str, Any]:
     """What filters see of the envelope."""
     return {
+        **read_extensions(row),
         "id": row.id,
         "source": row.source,
         "type": row.type,

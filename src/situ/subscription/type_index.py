@@ -15,7 +15,7 @@ from typing import Any
 from situ.event.row import Row
 from situ.subscription.filter import Filter
 from situ.subscription.normal_form import Path
-from situ.subscription.reading import Data, read_envelope, row_reader
+from situ.subscription.reading import IN_ROWS, Data, envelope_value, read_envelope, row_reader
 from situ.subscription.segment import EVENT_TIME, Entry, Segment
 from situ.types.encode import TYPE_KEY
 from situ.types.model import DOUBLE, LONG, STRING, ListOf, Struct, Type, plain
@@ -147,7 +147,7 @@ class TypeIndex:
 
 def _value(path: Path, row: Row, data: Data) -> Any:
     if path[0] == "event":
-        return getattr(row, path[1])
+        return envelope_value(row, path[1])
     value: Any = data
     for step in path[1:]:
         if value is None:
@@ -159,7 +159,10 @@ def _value(path: Path, row: Row, data: Data) -> Any:
 def _column(path: Path, rows: Sequence[Row], every: Sequence[Data]) -> Sequence[Any]:
     if path[0] == "event":
         name = path[1]
-        return [getattr(row, name) for row in rows]
+        if name in IN_ROWS:
+            field = IN_ROWS[name]
+            return [getattr(row, field) for row in rows]
+        return [envelope_value(row, name) for row in rows]
     if len(path) == 2:
         step = path[1]
         return [data.get(step) for data in every]
@@ -176,9 +179,17 @@ def _kinds(event: Struct, filters: Sequence[Filter], types: Types) -> dict[Path,
         for conjunction in each.conjunctions:
             for atom in conjunction:
                 path: Path | None = getattr(atom, "path", None)
-                if path is not None and path not in kinds and (kind := _kind(event, path[1:], types)) is not None:
+                if path is None or path in kinds:
+                    continue
+                kind = _kind(event, path[1:], types) if path[0] == "data" else _extension_kind(path)
+                if kind is not None:
                     kinds[path] = kind
     return kinds
+
+
+def _extension_kind(path: Path) -> Type | None:
+    """What of the envelope is in no column of a row is a text."""
+    return None if path[1] in IN_ROWS else STRING
 
 
 def _kind(event: Struct, steps: Sequence[str], types: Types) -> Type | None:
