@@ -45,14 +45,24 @@ class Candidates:
         self._rules = Rules.of(context, direction)
         types = context.types_of(direction)
         self._places: dict[str, list[Place]] = {}
+        self._whole: dict[int, Place] = {}
         for each in types.subtypes(event) or (event,):
             if isinstance(each, Struct):
-                for place in _all(expand(each, self._rules, types, covered=True)):
+                for place, whole in _all(expand(each, self._rules, types, covered=True)):
                     self._places.setdefault(str(place.path), []).append(place)
+                    if whole is not None:
+                        self._whole[id(place)] = whole
 
     def places(self, path: str) -> list[Place]:
         """The places of this path, one for each dynamic type, and for each of the event."""
         return self._places.get(path, [])
+
+    def whole(self, place: Place) -> Place | None:
+        """The place above that a rule converts as a whole, so that no rule below it is asked; None if there is none.
+
+        It depends on the dynamic type: what is an attribute of one subtype may be converted with the whole of another.
+        """
+        return self._whole.get(id(place))
 
     def place(self, path: str, rule: Rule | None) -> Place | None:
         """The first of them at which this rule counts."""
@@ -94,10 +104,11 @@ def levels(path: Traversal) -> tuple[str, ...]:
     return (f"target ({path.type})", *way)
 
 
-def _all(place: Place) -> Iterator[Place]:
-    yield place
+def _all(place: Place, whole: Place | None = None) -> Iterator[tuple[Place, Place | None]]:
+    """The places from here down, each with the outermost one above it that has a rule."""
+    yield place, whole
     for each in place.below:
-        yield from _all(each)
+        yield from _all(each, whole or (place if place.rule is not None else None))
 
 
 def _latest(rules: Iterable[Rule]) -> Iterable[Rule]:

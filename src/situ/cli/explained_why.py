@@ -174,16 +174,26 @@ def _is_above(path: str, wanted: str) -> bool:
 
 
 def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: bool) -> PlaceCandidates:
-    path = place.path
+    path, whole = place.path, candidates.whole(place)
     rules = candidates.at(place)
-    if part:
+    if whole is not None and whole.rule is not None:
+        above = whole.path if whole.path.steps else "the event"
+        outcome = f"part of {above}, converted by {whole.rule.function} as a whole"
+    elif place.rule is not None:
+        outcome = f"converted by {place.rule.function}"
+    elif part:
         outcome = f"part of {each.target or 'the event'}, {_outcome(each)} as a whole"
     else:
-        outcome = f"converted by {place.rule.function}" if place.rule is not None else _outcome(each)
-    if each.by == "rule" and str(path) != each.source:
+        outcome = _outcome(each) if each.by != "rule" else _without_rule(place)
+    if whole is not None:
         rules = tuple(replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules)
     title = f"{path.event}.{path} ({path.type})" if path.steps else str(path.event)
     return PlaceCandidates(title=title, outcome=outcome, levels=levels(path), candidates=rules)
+
+
+def _without_rule(place: Place) -> str:
+    """What becomes of a value of this type, while a rule converts those of another type at the place."""
+    return "attribute by attribute" if place.attributes else "element by element" if place.elements else "copied"
 
 
 def _outcome(each: PlaceExplained) -> str:
