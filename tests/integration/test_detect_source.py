@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from situ.pipeline.detect_source import TICK, DetectReader
 from situ.pipeline.ends import Ends
 from situ.pipeline.kept import ProgressStore
 from situ.pipeline.offsets import Offset
+from situ.pipeline.source import BusStreamReader
+from situ.pipeline.source_options import SourceOptions
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 
@@ -118,3 +122,40 @@ def test_a_batch_takes_whole_batches_of_events(tmp_path: Path) -> None:
         ends.add(100)
         assert next_of(reader, first).seq == 100
         reader.stop()
+
+
+def test_a_batch_has_no_more_events_than_it_may(tmp_path: Path) -> None:
+    """However few messages they are in; but one message at least, for a part of one is no batch."""
+    sizes = [7, 1, 12, 30, 2, 2, 9] * 3
+
+    def ends(next_of: Callable[[Offset], Offset], begin: Offset) -> list[int]:
+        found = [begin.seq]
+        while (end := next_of(begin)).seq > begin.seq:
+            found.append(end.seq)
+            begin = end
+        return found
+
+    with zone(tmp_path, **guarded()) as at:
+        for number, size in enumerate(sizes):
+            events = [event(f"{number}-{place}", "Note", {"text": "n"}) for place in range(size)]
+            (stored,) = at.bus.read(at.names.in_stream, (seq := at.send("reader", events)), seq)
+            log(at, stored)
+        options = {
+            "address": at.address.to_json(),
+            "checkpoint": str(tmp_path / "events"),
+            "folder": str(tmp_path / "project"),
+        }
+        reader = BusStreamReader(SourceOptions.read(options))
+        detecting = DetectReader({**options, "stream": "ROOT", "events": str(tmp_path / "none"), "buckets": "2"})
+        for each in (reader, detecting):
+            for most in (1, 5, 30, 31, 45, 1000):
+
+                def next_of(begin: Offset, most: int = most, each: Any = each) -> Offset:
+                    return Offset.from_json(each.latestOffset(begin.as_json(), ReadMaxRows(most)))
+
+                found = ends(next_of, Offset.from_json(each.initialOffset()))
+                assert found[-1] == len(sizes)
+                for first, last in itertools.pairwise(found):
+                    taken = sizes[first:last]
+                    assert sum(taken) <= most or len(taken) == 1, (most, first, last)
+                    assert last == len(sizes) or sum(taken) + sizes[last] > most, "no smaller than it has to be"

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from situ.bus.address import Address
 from situ.bus.blocking import BlockingBus, shared_bus
+from situ.bus.interface import StreamState
 from situ.bus.names import SHARDS, shards_of
 from situ.deployment.former_terms import in_terms_of_now
 from situ.event.message import COUNT, Stored
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _SAMPLES = 8
 _FEW = 64
+_LEAST = 60  # bytes of an event on the bus: a CloudEvent that says anything has more
 _ROWS = 8192
 _LOOK_AFTER = 5_000_000
 
@@ -79,7 +81,7 @@ class Batches:
         last = state.last
         if not isinstance(limit, ReadAllAvailable):
             behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
-            last = min(last, behind + fitting(bus, options, behind, last, limit))
+            last = min(last, behind + fitting(bus, options, behind, state, limit))
         version = current_version(options.address)
         if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
             return begin
@@ -206,15 +208,36 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
             yield dispatched(options.address, dispatch, rows, part.stored)
 
 
-def fitting(bus: BlockingBus, options: SourceOptions, behind: int, last: int, limit: ReadLimit) -> int:
-    """About how many of the next messages hold as many events as the limit allows, judged by a few of them."""
-    if last - behind <= _FEW or not isinstance(limit, ReadMaxRows):
-        return max(last - behind, 0)
-    step = max((last - behind) // _SAMPLES, 1)
-    places = range(behind + 1, last + 1, step)
-    found = [message for place in places for message in _some(bus, options.log, place)]
-    events = sum(int(message.headers.get(COUNT, "1")) for message in found)
-    return max(_FEW, limit.max_rows * max(len(found), 1) // max(events, 1))
+def fitting(bus: BlockingBus, options: SourceOptions, behind: int, state: StreamState, limit: ReadLimit) -> int:
+    """How many of the next messages hold no more events than the limit allows; one at least, if there is one.
+
+    Where that may be many, it is judged by some of them, and is about so many.
+    """
+    there = state.last - behind
+    if there <= 0 or not isinstance(limit, ReadMaxRows):
+        return max(there, 0)
+    if there * state.size <= limit.max_rows * _LEAST * max(state.messages, 1):
+        return there  # most batches are small: to look at messages for that would cost more than it tells
+    if there > _FEW:
+        places = range(behind + 1, state.last + 1, max(there // _SAMPLES, 1))
+        found = [message for place in places for message in _some(bus, options.log, place)]
+        events = sum(map(_events_in, found))
+        there = min(there, max(limit.max_rows * max(len(found), 1) // max(events, 1), 1))
+    return there if there > _FEW else _counted(bus, options, behind, there, limit.max_rows)
+
+
+def _counted(bus: BlockingBus, options: SourceOptions, behind: int, there: int, most: int) -> int:
+    taken = events = 0
+    for message in bus.read(options.log, behind + 1, behind + there):
+        events += _events_in(message)
+        if taken and events > most:
+            return taken
+        taken = message.seq - behind
+    return there
+
+
+def _events_in(message: Stored) -> int:
+    return int(message.headers.get(COUNT, "1"))
 
 
 def _some(bus: BlockingBus, log: str, place: int) -> list[Stored]:

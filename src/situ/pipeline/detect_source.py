@@ -95,7 +95,7 @@ class DetectReader(DataSourceStreamReader):
         ends = Ends(self._events).load()
         state = bus.state(options.log)
         behind = max(begin.seq, state.first - 1)
-        last = whole(ends, behind, fitting(bus, options, behind, state.last, limit), state.last)
+        last = whole(ends, behind, fitting(bus, options, behind, state, limit), state.last)
         version = current_version(options.address)
         assert options.checkpoint is not None
         # What another engine left is no batch: Spark would take its end for that of the first one, if it were repeated.

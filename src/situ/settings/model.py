@@ -43,7 +43,11 @@ class Spark:
         "where Spark runs",
     )
     trigger: timedelta = _setting(of_kind.duration(), timedelta(milliseconds=200), "least time between two batches")
-    max_events: int = _setting(of_kind.integer(1, 10**9), 200_000, "most events in one batch")
+    max_events: int = _setting(
+        of_kind.integer(1, 10**9),
+        200_000,
+        "most events in one batch; of messages that many wait for, about so many, and one message at least",
+    )
     checkpoints: Text = _setting(
         of_kind.text(r"(?s).+", (".situ/checkpoints",)), plain(".situ/checkpoints"), "folder of the checkpoints"
     )
