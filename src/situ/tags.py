@@ -39,6 +39,11 @@ class TagSet:
                 return tag
         return ANY if self.rest else None
 
+    def or_else(self, others: TagSet) -> TagSet:
+        """These, and where they say nothing those that the others name."""
+        missing = tuple((name, tag) for name, tag in others.named if self.tag(name) is None)
+        return TagSet(named=tuple(sorted((*self.named, *missing))), rest=self.rest) if missing else self
+
     def as_json(self) -> dict[str, str]:
         """As it is written in a document; equal tag sets give equal values."""
         return {**dict(self.named), REST: ANY} if self.rest else dict(self.named)

@@ -94,12 +94,14 @@ def test_programs_say_filters_and_scopes(zones: Zones) -> None:
                 near = await crew.register_for_events("Alarm", scopes=LINE)
                 far = await desk.register_for_events("Alarm", scopes=OFFICE, durable="all")
                 all_of_it = await safety.register_for_events("Alarm", scopes={"rest": "any"})
-                silent = await crew.register_for_events("Alarm", where="severity > 1")
+                silent = await safety.register_for_events("Alarm", where="severity > 1")  # it is in no scope
+                usual = await crew.register_for_events("Alarm", where="severity > 1")  # and this one in a single one
                 for severity in (1, 5):
                     await alarm(press, severity)
                 assert severities(await take(aiter(near), 2)) == [1, 5]
                 assert severities(await take(aiter(far), 1)) == [5]
                 assert severities(await take(aiter(all_of_it), 2)) == [1, 5]
+                assert severities(await take(aiter(usual), 1)) == [5]
                 await nothing_more(aiter(silent))
                 declared = zone.registry.current()
                 assert declared.advertisements["press/Alarm"].where == "severity > 0"

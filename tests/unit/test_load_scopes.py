@@ -13,7 +13,9 @@ from situ.documents import parse_yaml
 from situ.errors import Problem, Problems, render
 from situ.expr.print import print_expression
 from situ.project.check import Checked, check_folder
-from situ.tags import TagSet
+from situ.registry.revise import load_one
+from situ.subscription.model import Subscription
+from situ.tags import NO_TAGS, TagSet
 from situ.visibility.carriers import effective_carriers
 from situ.visibility.filters import Filters
 from situ.visibility.graph import Filter, Grant, Link, ScopeGraph
@@ -355,14 +357,14 @@ def test_a_project_with_scopes(tmp_path: Path) -> None:
     ("old", "new", "found"),
     [
         ("scopes: {membership: supplier-acme}", "scopes: {membership: [supplier-acme, group]}",
-         ["9:39 V107", "9:52 V016"]),
+         ["9:52 V016"]),
         ("scopes: {membership: supplier-acme}", "scopes: {membership: group}", ["9:52 V006"]),
         ("scopes: {membership: supplier-acme}", "scopes: {membership: acme}", ["9:52 V002"]),
-        ("scopes: {membership: supplier-acme}", "scopes: {member: group}", ["9:39 V107", "9:48 V001"]),
+        ("scopes: {membership: supplier-acme}", "scopes: {member: group}", ["9:48 V001"]),
         ("scopes: {membership: supplier-acme}", "scopes: {membership: any}", ["9:52 V011"]),
-        (", scopes: {membership: supplier-acme}", "", ["9:7 V107"]),
+        (", scopes: {membership: supplier-acme}", "", []),
         ("hall-2}", "hall-2, rest: any}", []),
-        ("membership: line-a, geo", "geo", ["3:13 V107"]),
+        ("membership: line-a, geo", "geo", []),
         ("{membership: line-a}", "{rest: any}", ["6:66 V012"]),
         ('where: "severity > 1"', 'where: "severty > 1"', ["6:36 INT602"]),
     ],
@@ -379,6 +381,36 @@ def test_a_tag_in_a_zone_that_does_not_carry_it(tmp_path: Path) -> None:
         "clients/all.yaml:3:45: V018 The zone `main` does not carry the scope `hall-2` of the dimension `geography`."
     ]
     assert problems[0].hint == "It is carried by `zone-lyon` or `zone-paris`."
+
+
+def test_the_one_scope_of_a_client_is_its_tag_where_a_dimension_is_closed(tmp_path: Path) -> None:
+    """What is written and what follows from scopes.yaml is the same deployment, but for what clients say themselves."""
+    silent = CLIENTS.replace("membership: line-a, ", "").replace(", scopes: {membership: line-a}", "")
+    silent = silent.replace(", scopes: {membership: supplier-acme}", "")
+    found = checked(tmp_path / "silent", silent, HERE)
+    assert [str(each) for each in found.problems] == []
+    written = checked(tmp_path / "written", CLIENTS, HERE).deployment
+    deployment = found.deployment
+    assert deployment is not None
+    assert written is not None
+    assert deployment.advertisements["press-7/state"] == written.advertisements["press-7/state"]
+    assert deployment.subscriptions == written.subscriptions
+    # What a client declares while events flow, too: it need not say more than one that the project declares.
+    asked = Subscription(client="acme-remote", name="more", types=("Alarm",))
+    loaded, problems = load_one(asked, deployment)
+    assert problems == ()
+    assert loaded.subscriptions["acme-remote/more"].scopes == TagSet.of({"membership": "supplier-acme"})
+    # Between several it has to choose, what it says counts, and nothing follows in an open dimension.
+    several = HERE.replace(
+        "acme-remote: { membership: [supplier-acme]", "acme-remote: { membership: [supplier-acme, group]"
+    )
+    assert several != HERE
+    assert [each.code.code for each in checked(tmp_path / "several", silent, several).problems] == ["V107"]
+    said = silent.replace("notes: {types: [Alarm]}", "notes: {types: [Alarm], scopes: {membership: group}}")
+    assert "V107" not in [each.code.code for each in checked(tmp_path / "said", said, several).problems]
+    opened = checked(tmp_path / "open", silent, HERE.replace("mode: closed", "mode: open")).deployment
+    assert opened is not None
+    assert opened.subscriptions["acme-remote/notes"].scopes == NO_TAGS
 
 
 def test_the_difference_of_two_projects(tmp_path: Path) -> None:

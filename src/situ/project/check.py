@@ -44,7 +44,7 @@ from situ.situation.policies.plan import plan_policy
 from situ.sources import Source, load_pushes, load_sources
 from situ.sources.model import Kind
 from situ.subscription import Advertisement, Subscription
-from situ.subscription.load import load_clients
+from situ.subscription.load import client_names, load_clients
 from situ.tags import NO_TAGS
 from situ.types.load import load_types
 from situ.visibility.filters import Filters
@@ -113,6 +113,20 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         actions=load_actions(folder.of("actions"), types, problems, faults=faults),
         contexts=contexts,
     )
+    files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
+    policies = load_policies(files, schema.domain, sources, problems)
+    scopes = load_scopes(
+        folder.of("scopes"),
+        Filters(types, limits),
+        problems,
+        clients={
+            *client_names(folder.of("clients")),
+            *policies,
+            *(each.name for each in sources.values() if each.scopes != NO_TAGS),
+        },
+        functions=functions.defined,
+        faults=faults,
+    )
     clients = load_clients(
         folder.of("clients"),
         types,
@@ -123,21 +137,12 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         contexts={context.id: context.types for context in contexts},
         faulty=contexts.faulty,
         mediator=Interpretation.of(schema).mediator,
+        defaults=scopes.default_tags(),
     )
     check_executed(contexts, problems)
-    files = (PolicyFile(file=file, data=data) for file, data in folder.policies.items())
-    policies = load_policies(files, schema.domain, sources, problems)
     check_names(policies, clients.clients, problems, clients.places)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
-    scopes = load_scopes(
-        folder.of("scopes"),
-        Filters(types, limits),
-        problems,
-        clients={*clients.clients, *policies, *(each.name for each in sources.values() if each.scopes != NO_TAGS)},
-        functions=functions.defined,
-        faults=faults,
-    )
     tagged: tuple[Advertisement | Subscription, ...] = (
         *clients.advertisements.values(),
         *clients.subscriptions.values(),

@@ -163,6 +163,7 @@ def _load_clients(
         faulty=deployment.contexts.faulty,
         known=known,
         mediator=_interpretation(deployment).mediator,
+        defaults=deployment.scopes.default_tags(),
     )
 
 

@@ -16,6 +16,7 @@ from situ.catalogue import (
     UNKNOWN_CONTEXT,
 )
 from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
+from situ.documents import Mapping as Written
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.expr.faults import NO_FAULTS, Faults
 from situ.expr.limits import DEFAULT_LIMITS, Limits
@@ -39,10 +40,20 @@ SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes")
 NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
 NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
 NO_CLIENTS: Mapping[str, Client] = MappingProxyType({})
+NO_DEFAULTS: Mapping[str, TagSet] = MappingProxyType({})
 
 _MOST_NAMED = 3
 
 T = TypeVar("T")
+
+
+def client_names(documents: Iterable[Document]) -> set[str]:
+    """The clients that documents name, whatever is wrong with the rest of them."""
+    found: set[str] = set()
+    for document in documents:
+        below = document.root.get("clients") if isinstance(document.root, Written) else None
+        found |= {key.text for key, _ in below.entries} if isinstance(below, Written) else set()
+    return found
 
 
 def load_clients(
@@ -57,16 +68,18 @@ def load_clients(
     faulty: Mapping[str, Faults | None] = NO_FAULTY,
     known: Mapping[str, Client] = NO_CLIENTS,
     mediator: Mediator | None = None,
+    defaults: Mapping[str, TagSet] = NO_DEFAULTS,
 ) -> Clients:
     """Read and check what all these documents declare together; what is wrong is reported and left out.
 
     What a client names is looked up in its context: ``contexts`` are their ids with the types visible in them, without
     root, where ``types`` are. What ``faulty`` ones lack is not called unknown again; None: nobody knows what that is.
     ``known`` clients are there already, and a document that says no context leaves them in theirs. The ``mediator``
-    knows whether what a subscription asks for is ever delivered in its context.
+    knows whether what a subscription asks for is ever delivered in its context. ``defaults`` are the tags of clients
+    in dimensions in which they say nothing themselves.
     """
     types_in, faults_in = {**contexts, ROOT: types}, {**faulty, ROOT: faults}
-    loading = _Loading(functions, Reader(problems), limits, types_in, faults_in, known, mediator)
+    loading = _Loading(functions, Reader(problems), limits, types_in, faults_in, known, mediator, defaults)
     for document in documents:
         loading.document(document)
     return Clients(
@@ -87,6 +100,7 @@ class _Loading:
     faulty: Mapping[str, Faults | None]
     known: Mapping[str, Client]
     mediator: Mediator | None
+    defaults: Mapping[str, TagSet]
     clients: dict[str, Client] = field(default_factory=dict)
     advertisements: list[Advertisement] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
@@ -169,6 +183,7 @@ class _Loading:
     def _tagged(self, id: str, key: Scalar, fields: Fields, default: WrittenTags | None) -> TagSet:
         """Its own tags, else those of its client; where they stand is remembered."""
         tags = self._tags(fields) or default or WrittenTags(tags=NO_TAGS, places={}, place=None)
+        tags = replace(tags, tags=tags.tags.or_else(self.defaults.get(id.partition("/")[0], NO_TAGS)))
         self.tags[id] = tags if tags.place is not None else replace(tags, place=key.location)
         return tags.tags
 

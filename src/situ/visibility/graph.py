@@ -183,6 +183,20 @@ class ScopeGraph:
         """The scopes that a client is directly in, by name."""
         return self.clients.get(client, {}).get(dimension, ())
 
+    def default_tags(self) -> dict[str, TagSet]:
+        """What clients are tagged with where they say nothing: in a closed dimension the one scope that they are in.
+
+        To say nothing there would mean to see and to show nothing. Of several scopes nobody can choose for them; in an
+        open dimension it means what it meant before there were scopes.
+        """
+        closed = [name for name, dimension in self.dimensions.items() if dimension.closed]
+        found = {}
+        for client, memberships in self.clients.items():
+            single = {name: memberships[name][0] for name in closed if len(memberships.get(name, ())) == 1}
+            if single:
+                found[client] = TagSet.of(single)
+        return found
+
     def clients_in(self, dimension: str, scope: str) -> tuple[str, ...]:
         """The clients that are directly in a scope, by name."""
         return tuple(client for client, where in self.clients.items() if scope in where.get(dimension, ()))
