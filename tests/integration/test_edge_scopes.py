@@ -12,6 +12,7 @@ from situ.deployment import Deployment
 from situ.deployment.numbering import NO_NUMBERING
 from situ.edge.event import read_events
 from situ.edge.history import HistoryReader
+from situ.errors import SituError
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import STAMP, EventKey, join_lines, split_lines
 from situ.host.replaying import replay_here, wanted_only
@@ -144,12 +145,30 @@ def test_who_says_nothing_in_a_closed_dimension_is_told(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone:
             async with zone.connect("passer") as node:
-                registration = await node.register_for_events("Alarm")
+                registration = await node.register_for_events("Level")
                 assert [each.code for each in registration.said] == ["V107"]
                 assert "no event is delivered" in registration.said[0].message
-                assert [each.code for each in (await node.advertise("Alarm")).said] == ["V107"]
+                assert [each.code for each in (await node.advertise("Level")).said] == ["V107"]
             async with zone.connect("desk") as node:
                 assert (await node.register_for_events("Alarm")).said == ()
+
+    run(main())
+
+
+def test_who_is_in_no_scope_finds_nothing(zones: Zones) -> None:
+    """Of what only others publish, in scopes that it is not in, it does not learn that there is such a thing."""
+
+    async def main() -> None:
+        async with zones() as zone, zone.connect("passer") as node:
+            for ask in (node.register_for_events, node.advertise):
+                for type in ("Alarm", "Alarum"):
+                    with pytest.raises(SituError) as refused:
+                        await ask(type)
+                    assert (refused.value.code, str(refused.value)) == (
+                        "INT601",
+                        f"INT601 There is no event type `{type}`.",
+                    )
+            assert (await node.register_for_events("Level")).durable is False, "what nobody publishes is no secret"
 
     run(main())
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select, tuple_, update
 
 from situ.deployment import canonical
-from situ.deployment.numbering import Numbering
+from situ.deployment.numbering import NO_NUMBERING, Numbering
 from situ.registry.objects import Key, Object
 from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, STATE
 from situ.tags import TagSet
@@ -212,6 +212,8 @@ def numbers(connection: Connection) -> Numbering:
     found: dict[str, list[str]] = {FILTERS: [], TAGS: [], SEAL: []}
     for row in connection.execute(select(NUMBER).order_by(NUMBER.c.space, NUMBER.c.number)):
         found[row.space].append(row.text)
+    if not found[TAGS]:  # there never were scopes, so nothing is sealed
+        return NO_NUMBERING
     tags = (TagSet.from_json(json.loads(text)) for text in found[TAGS])
     return Numbering.of_texts(found[FILTERS], tags, "".join(found[SEAL]))
 
