@@ -201,16 +201,8 @@ class Router:
         self._made(self._deployment.version)
         self._put(Start(sessions=await self._sessions(), owned=await self._owned()))
         self._begin(self._run())
-        works = (
-            self._follow,
-            self._await_engines,
-            self._declarations.run,
-            self._declarations.release,
-            self.quality.run,
-            self.quality.reshaping.run,
-        )
-        for work in works:
-            self._begin(self._keep(work))
+        for name, work in self.works.items():
+            self._begin(self._keep(name, work))
         self._serving = await self._bus.serve(self._names.ingress(self.router), self._handle)
 
     async def close(self) -> None:
@@ -237,7 +229,19 @@ class Router:
         while (state.storing or state.unkeyed or self._inputs or len(self._queues)) and time.monotonic() < deadline:
             await asyncio.sleep(0.005)
 
-    async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    @property
+    def works(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """What goes on beside the machine from its start to its end."""
+        return {
+            "follow": self._follow,
+            "await engines": self._await_engines,
+            "declare": self._declarations.run,
+            "release": self._declarations.release,
+            "negotiate": self.quality.run,
+            "reshape": self.quality.reshaping.run,
+        }
+
+    async def _keep(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """For ever: what needs the bus or the registry goes on when they are back."""
         while True:
             try:
@@ -245,7 +249,7 @@ class Router:
             except (SituError, OSError) as error:
                 _log.warning("%s", error)
             except Exception as error:  # noqa: BLE001 - what it did not do it does when it begins again
-                self.mistakes.note(error, f"router {getattr(work, '__name__', 'work').strip('_')}")
+                self.mistakes.note(error, f"router {name}")
             await asyncio.sleep(_PAUSE)
 
     def _begin(self, work: Any) -> None:
