@@ -53,8 +53,9 @@ def is_marked(value: Any, depth: int = 0) -> bool:
 class Injection:
     """A handler that raises: for the marked event, or ``once`` for whatever comes first."""
 
-    def __init__(self, work: Callable[..., Any], *, once: bool = False) -> None:
+    def __init__(self, work: Callable[..., Any], *, once: bool = False, at: int | None = None) -> None:
         self.raised = 0
+        self.at = at
         self.work = work
         self.once = once
 
@@ -62,7 +63,8 @@ class Injection:
         if self.once:
             due = self.raised == 0
         else:
-            due = any(map(is_marked, args)) or any(map(is_marked, kwargs.values()))
+            given = [*args, *kwargs.values()] if self.at is None else list(args)[self.at : self.at + 1]
+            due = any(map(is_marked, given))
         if due:
             self.raised += 1
             raise Unforeseen("put in by a test")
@@ -87,7 +89,12 @@ class Injection:
 
 
 def inject(patch: pytest.MonkeyPatch, place: str, *, once: bool = False) -> Injection:
-    """Have a function ``module:name`` or a method ``module:Class.name`` raise, wherever it was imported to."""
+    """Have a function ``module:name`` or a method ``module:Class.name`` raise, wherever it was imported to.
+
+    ``module:name@2``: only the argument at this place is looked at for the mark. That of others may name who it is of.
+    """
+    place, _, number = place.partition("@")
+    at = int(number) if number else None
     module_name, _, name = place.partition(":")
     module = __import__(module_name, fromlist=["x"])
     if "." in name:
@@ -95,11 +102,11 @@ def inject(patch: pytest.MonkeyPatch, place: str, *, once: bool = False) -> Inje
         owner = getattr(module, owner_name)
         given = inspect.getattr_static(owner, method)
         assert not isinstance(given, staticmethod | classmethod | property), place
-        injection = Injection(given, once=once)
+        injection = Injection(given, once=once, at=at)
         patch.setattr(owner, method, injection.made())
         return injection
     work = getattr(module, name)
-    injection = Injection(work, once=once)
+    injection = Injection(work, once=once, at=at)
     made = injection.made()
     for each in list(sys.modules.values()):
         if getattr(each, "__name__", "").startswith("situ.") and getattr(each, name, None) is work:

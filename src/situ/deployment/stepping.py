@@ -5,9 +5,10 @@ Where policies are worked in several partitions, an engine does the parts of thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from situ.event.row import Row
 from situ.situation.enrichment.enrich import Enriched, Observed
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import Detected, detections_of
+from situ.situation.kernel.reporting import Detected, detections_of, schema_of
 from situ.situation.kernel.state import State
 from situ.situation.meaning.detection import Detection, Instances
 from situ.situation.meaning.lifecycle import Transition
@@ -50,6 +51,8 @@ class Step:
     """Where events are that nothing, or not every policy, can work on."""
     begun_anew: Mapping[str, Failure] = field(default_factory=dict)
     """Policies that could not go on from what they remembered, and have forgotten it."""
+    failures: tuple[Failure, ...] = ()
+    """Of detections that nothing could be decided about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,9 @@ def work(
     )
 
 
+NOTHING_FOUND = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(())))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
     """What a kernel remembers and found, and the positions of events that it could not work on."""
@@ -175,7 +181,12 @@ def step_safely(
     except Exception as error:  # noqa: BLE001 - no event of now
         begun_anew = failure_of(error, STAGE)
         state = kernel.start()
-        good, bad = largest_working(positions, step)
+        try:
+            good, bad = largest_working(positions, step)
+        except Exception as again:  # noqa: BLE001 - it fails on nothing at all: nothing can be done for it
+            failed = dict.fromkeys(positions, failure_of(again, STAGE))
+            state = replace(state, watermark=max(watermark, state.watermark))
+            return Stepped(state=state, found=NOTHING_FOUND, failed=failed, begun_anew=begun_anew)
     after, found = step(good)
     failed = {pos: failure_of(error, STAGE) for pos, error in bad}
     return Stepped(state=after, found=found, failed=failed, begun_anew=begun_anew)
@@ -240,9 +251,36 @@ def readable(
     return good, {row.pos: failure_of(error, STAGE) for row, error in bad}
 
 
-def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[Detection]]) -> Step:
+Detections = Mapping[str, Sequence[Detection]]
+"""What was found, by policy."""
+_T = TypeVar("_T")
+
+
+def detections_safely(found: Detections, work: Callable[[Detections], _T]) -> tuple[_T, list[Failure]]:
+    """What a function without effects makes of detections. Those that make it fail are left out: what was remembered
+    brings them again and again, and nothing would be told any more."""
+    try:
+        return work(found), []
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+
+    def together(some: Sequence[tuple[str, Detection]]) -> dict[str, list[Detection]]:
+        by_policy: dict[str, list[Detection]] = {name: [] for name in found}
+        for name, each in some:
+            by_policy[name].append(each)
+        return by_policy
+
+    every = [(name, each) for name, some in found.items() for each in some]
+    good, bad = largest_working(every, lambda some: work(together(some)))
+    return work(together(good)), [failure_of(error, STAGE) for _, error in bad]
+
+
+def decide(detecting: Detecting, worked: Worked, found: Detections) -> Step:
     """What becomes of situations, with those of the detections that count."""
-    progress, told = worked.progress.decided(detecting, found, worked.watermarks)
+    (progress, told), failures = detections_safely(
+        found, lambda some: worked.progress.decided(detecting, some, worked.watermarks)
+    )
     due = progress.has_open or any(state.due is not None for state in worked.states.values())
     return Step(
         progress=progress,
@@ -254,4 +292,5 @@ def decide(detecting: Detecting, worked: Worked, found: Mapping[str, Sequence[De
         due=due,
         failed=worked.failed,
         begun_anew=worked.begun_anew,
+        failures=tuple(failures),
     )

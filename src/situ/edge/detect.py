@@ -25,7 +25,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
-from situ.deployment.stepping import STAGE, States, Step, Worked, decide, work_rows
+from situ.deployment.stepping import STAGE, States, Step, Worked, decide, detections_safely, work_rows
 from situ.deployment.takeover import Highest, LeftByDetection
 from situ.deployment.tally import Tally, Watched
 from situ.edge.at_hand import AtHand
@@ -342,7 +342,9 @@ class EdgeDetection:
             positions = {each for some in found.values() for one in some for each in one.positions if each}
             causes = await self._causes(sorted(positions))
             await self._learn(list(causes.values()))
-            found = self._plan.meeting.counted(found, causes)
+            meeting = self._plan.meeting
+            found, failures = detections_safely(found, lambda some: meeting.counted(some, causes))
+            self._mistakes.take(failures)
         return decide(self._detecting, worked, found)
 
     def _step(self, taken: Sequence[Taken], clock: int) -> Step:
@@ -391,10 +393,16 @@ class EdgeDetection:
         """Nothing is done with what was taken, and it is told so."""
         failure = self._mistakes.note(error, STAGE)
         failed = {row.pos: failure for each in taken for row in each.rows}
-        return Step(progress=self._progress, states=self._states, failed=failed, due=self._due)
+        # Without events it can only be what is remembered: it would be the same at every step to come.
+        states = self._states if failed else {}
+        begun_anew = {} if failed else dict.fromkeys(self._states, failure)
+        return Step(
+            progress=self._progress, states=states, failed=failed, begun_anew=begun_anew, due=self._due and bool(failed)
+        )
 
     async def _keep_failed(self, found: Step, taken: Sequence[Taken]) -> None:
         """What no policy, or not each, could work on is a dead letter."""
+        self._mistakes.take(found.failures)
         for name, failure in found.begun_anew.items():
             self._mistakes.begun_anew(name, failure)
         if not found.failed:

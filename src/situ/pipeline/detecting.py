@@ -31,6 +31,7 @@ from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.happening import Published, messages_of, positions_of
 from situ.deployment.plan import Plan
 from situ.deployment.progress import Progress
+from situ.deployment.stepping import detections_safely
 from situ.deployment.takeover import LeftByDetection
 from situ.deployment.tally import Tally
 from situ.errors import Location, SituError
@@ -285,18 +286,24 @@ class SparkDetection:
         )
         found, noticed = _sorted_out(self._worked_here(share) if frame is None else self._worked(frame, share))
         progress = progress.heard(*(each.seen for each in noticed))
+        failures: list[Failure] = [failure for each in found for failure in each.begun_anew.values()]
         detections: Mapping[str, Sequence[Detection]]
         detections = {name: detections_in(name, found) for name in plan.detecting.watches}
         causes: Mapping[int, Row] = {}
         if plan.meeting is not None:
             positions = {each for some in detections.values() for one in some for each in one.positions if each}
             causes = self._events_at(positions, plan)
-            detections = plan.meeting.counted(detections, causes)
-        progress, transitions = progress.decided(plan.detecting, detections, watermarks)
+            meeting, given = plan.meeting, causes
+            detections, refused = detections_safely(detections, lambda some: meeting.counted(some, given))
+            failures += refused
+        heard = progress
+        (progress, transitions), refused = detections_safely(
+            detections, lambda some: heard.decided(plan.detecting, some, watermarks)
+        )
+        failures += refused
         told += transitions
         self._on_step("publish")
         tally = Tally()
-        failures: list[Failure] = [failure for each in found for failure in each.begun_anew.values()]
         progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes, failures)
         failed = {pos: failure for each in noticed for pos, failure in each.failed.items()}
         failed |= {pos: failure for each in found for pos, failure in each.failed.items()}
