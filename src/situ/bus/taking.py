@@ -207,7 +207,7 @@ class Desk:
         """Pass a request of this client on; what it may not ask for gets no answer."""
         reply = message.headers.get(REPLY, "")
         asked = None
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             asked = _TAKE.decode(message.body)
         if asked is None or not NAME.fullmatch(asked.name) or (reply and not may_be_answered(client, reply)):
             self.refused += 1

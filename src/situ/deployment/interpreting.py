@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from situ.subscription.routing import Routed, Routing
 
 STAGE = "interpret"
+MOST_EVENTS = 10_000
+"""Events of a message that are looked at; more only if the settings let the client library send more."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _encode = msgspec.json.Encoder().encode
 _Extra = Literal["drop", "keep", "reject"]
@@ -73,6 +75,8 @@ class Interpretation:
     extra: _Extra
     ahead: timedelta
     size: int
+    most: int = MOST_EVENTS
+    """Events of a message."""
     rows: Rows = field(default_factory=Rows)
     """The tables in use, which the engine changes between two batches or messages."""
     python: PythonFunctions = field(default_factory=PythonFunctions)
@@ -109,6 +113,7 @@ class Interpretation:
             extra=settings.defaults.extra,
             ahead=settings.limits.ahead,
             size=settings.limits.event,
+            most=max(MOST_EVENTS, settings.batch.events),
             generation=1 + max(map(former_root, deployment.contexts.by_id), default=0),
             shortcuts=settings.defaults.shortcut,
             calls_python=any(each.python for context in deployment.contexts for each in context.functions.values()),
@@ -137,6 +142,7 @@ class Interpretation:
             return NotImplemented
         return (
             (self.extra, self.ahead, self.size, self.limits) == (other.extra, other.ahead, other.size, other.limits)
+            and self.most == other.most
             and (self.shortcuts, self.suggests) == (other.shortcuts, other.suggests)
             and self.functions == other.functions
             and (self.contexts is other.contexts or self.contexts == other.contexts)
@@ -190,7 +196,14 @@ class Interpretation:
         intake = self._intakes.get(origin.context)
         if intake is None:
             context = self.contexts.get(origin.context) or self.contexts.root
-            intake = Intake(context.types, extra=self.extra, ahead=self.ahead, limit=self.size, suggests=self.suggests)
+            intake = Intake(
+                context.types,
+                extra=self.extra,
+                ahead=self.ahead,
+                limit=self.size,
+                suggests=self.suggests,
+                most=self.most,
+            )
             self._intakes[origin.context] = intake
         needless = partial(self._needs_no_text, origin.context) if bare and origin.context != ROOT else None
         rows = intake.decode(body, origin, needless)

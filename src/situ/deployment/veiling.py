@@ -61,7 +61,7 @@ def _surely_veiled(bad: Bad, showing: Showing, advertises: Advertises) -> Bad:
 def _veiled(bad: Bad, showing: Showing, advertises: Advertises) -> Bad:
     try:
         type = _decode(bad.original).type
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return bad  # it says nothing of types
     if type in RESERVED_EVENTS or type in showing.types(bad.client) or advertises(bad.client, type):
         return bad

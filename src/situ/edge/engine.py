@@ -64,6 +64,8 @@ _MARGIN = timedelta(seconds=1)
 _TRY_EVERY = 2.0
 _PAUSE = 0.2
 _MOST_TOLD = 50  # reasons why one event is dead that its publisher is told at once
+_MANY = 1000
+"""Events of a message beyond which it is worked in parts."""
 _REMEDY = "It goes on from its cursor when it is started again; nothing was lost."
 
 
@@ -95,6 +97,13 @@ class _Taken:
     bad: list[Bad]
     last: int
 
+    def add(self, other: _Taken) -> None:
+        """With what comes behind it."""
+        self.good += other.good
+        self.lines += other.lines
+        self.bad += other.bad
+        self.last = other.last or self.last
+
 
 class EdgeEngine:
     """One zone's events in this process. The router of the zone hands it what clients send."""
@@ -123,6 +132,8 @@ class EdgeEngine:
         """What is to be adopted, and waits for its tables."""
         self._hindered = ""
         self._adopting = asyncio.Lock()
+        self._in_order = asyncio.Lock()
+        """Of whoever hands messages to the logs."""
         self._offered: Deployment | None = None
         self._reported = 0
         self._evicted = 0
@@ -284,21 +295,22 @@ class EdgeEngine:
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
-        try:
-            taken = self._worked_in(body, key, received, plan, own=own)
-        except Exception as error:
-            if not is_of_event(error):
-                raise
-            taken = self._each_worked_in(body, key, received, plan, own=own)
-        logged, told = await self._store(key, count, taken, plan)
-        for each in logged:
-            self._logged.put_nowait(each)
+        taken = await self._all_worked_in(body, key, received, plan, own=own)
+        logged, told = await self._store(key, count, taken, plan, self._logged.put_nowait)
         return _together([store for each in logged for store in each.stores], told)
 
     async def _store(
-        self, key: EventKey, count: int, taken: _Taken, plan: Plan
+        self,
+        key: EventKey,
+        count: int,
+        taken: _Taken,
+        plan: Plan,
+        then: Callable[[_Logged], None] = lambda logged: None,
     ) -> tuple[list[_Logged], tuple[Dead, ...]]:
-        """Hand what became of a message to the logs; nothing if all of it was taken before."""
+        """Hand what became of a message to the logs, and then to who is named; nothing if all of it was taken before.
+
+        Several messages may be on their way here at a time; what is handed on comes in the order of the logs.
+        """
         good, lines, bad = taken.good, taken.lines, taken.bad
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
@@ -310,21 +322,28 @@ class EdgeEngine:
                 if not is_of_event(error):
                     raise
                 packed = self._each_packed(good, lines, plan, bad)
-        letters: list[tuple[Message, asyncio.Future[Ack]]] = []
+        made: list[Message] = []
         if bad:
             self.mistakes.of_events(bad)
-            letters = [(letter, await self._bus.store(letter)) for letter in self._letters(bad, plan)]
-        stored = [await self._bus.store(message, lane=key.client) for _, message in packed]
-        logged: list[_Logged] = []
-        for (some, _), store in zip(packed[:-1], stored, strict=False):
-            first, last = good[some.start], good[some.stop - 1]
-            at = replace(key, seq=first.seq)
-            logged.append(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
-        if taken.last:
-            rest = packed[-1][0] if packed else slice(0, 0)
-            at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
-            last_store = stored[-1] if stored else None
-            logged.append(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
+            for begin in range(0, len(bad), _MANY):
+                made += self._letters(bad[begin : begin + _MANY], plan)
+                if len(bad) > _MANY:
+                    await asyncio.sleep(0)
+        async with self._in_order:
+            letters = [(letter, await self._bus.store(letter)) for letter in made]
+            stored = [await self._bus.store(message, lane=key.client) for _, message in packed]
+            logged: list[_Logged] = []
+            for (some, _), store in zip(packed[:-1], stored, strict=False):
+                first, last = good[some.start], good[some.stop - 1]
+                at = replace(key, seq=first.seq)
+                logged.append(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
+            if taken.last:
+                rest = packed[-1][0] if packed else slice(0, 0)
+                at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
+                last_store = stored[-1] if stored else None
+                logged.append(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
+            for each in logged:
+                then(each)
         told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
         return logged, told
@@ -363,6 +382,27 @@ class EdgeEngine:
                 found += dead_letters([each], now, plan)
         return found
 
+    async def _all_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
+        """The events of a message as they go into the log; of a long one some at a time, so that others get theirs in
+        between."""
+        texts = texts_of(body) if body.count(b"{") > _MANY else []
+        if len(texts) <= _MANY or len(texts) > plan.interpretation.most:
+            return self._safely_worked_in(body, key, received, plan, own=own)
+        taken = _Taken([], [], [], 0)
+        for begin in range(0, len(texts), _MANY):
+            some = join_lines(texts[begin : begin + _MANY])
+            taken.add(self._safely_worked_in(some, replace(key, seq=key.seq + begin), received, plan, own=own))
+            await asyncio.sleep(0)
+        return taken
+
+    def _safely_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
+        try:
+            return self._worked_in(body, key, received, plan, own=own)
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            return self._each_worked_in(body, key, received, plan, own=own)
+
     def _worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
         """The events of a message as they go into the log, and those that do not."""
         body, parts = without_parts(body) if own else (body, ())
@@ -391,10 +431,7 @@ class EdgeEngine:
                 one = self._worked_in(join_lines([text]), at, received, plan, own=own)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
                 one = _Taken([], [], [failed_text(text, at, received, error)], at.seq)
-            taken.good.extend(one.good)
-            taken.lines.extend(one.lines)
-            taken.bad.extend(one.bad)
-            taken.last = one.last or taken.last
+            taken.add(one)
         return taken
 
     async def _take_waiting(self, plan: Plan) -> None:
@@ -517,7 +554,11 @@ class EdgeEngine:
 
     async def _route_logged(self, logged: _Logged) -> None:
         self._bring_up(logged)
-        stored = [await self._route_letter(letter, future, logged.plan) for letter, future in logged.letters]
+        stored = []
+        for number, (letter, future) in enumerate(logged.letters, 1):
+            stored.append(await self._route_letter(letter, future, logged.plan))
+            if number % _MANY == 0:
+                await asyncio.sleep(0)
         if logged.stored is not None:
             stored.append(await self._route(logged, logged.stored))
         self._reach(logged, whole=all(stored))

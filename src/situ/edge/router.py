@@ -98,6 +98,8 @@ _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
 _PAUSE = 1.0
 _MOMENT = 0.005
+_MANY = 1000
+"""Objects in a message beyond which others do not wait until it is looked through."""
 _DONE = (Stored, StoreFailed, Declared, Defined, Rescoped, Refused)
 """What the machine is told of something that was done for a client."""
 _NUMBERED = (Connect, FullList, Disconnect, Publish, Loss)
@@ -429,8 +431,13 @@ class Router:
             case Send():
                 await self._send(self._names.live(effect.client), effect.message)
             case Store():
-                self._opened(effect.ticket, effect.key.client, len(effect.body))
-                await self._storing.store(effect)
+                client = effect.key.client
+                self._opened(effect.ticket, client, len(effect.body))
+                if self._engine is None or effect.body.count(b"{") <= _MANY:
+                    await self._storing.store(effect)
+                else:  # others need not wait until it is looked through
+                    self._queues.begin(client, effect, alone=True)
+                    self._begin(self._store_long(effect))
             case Declare():
                 self._opened(effect.ticket, effect.what.client)
                 self._declarations.declare(effect)
@@ -460,12 +467,20 @@ class Router:
                 self.reports[effect.code] = self.reports.get(effect.code, 0) + 1
                 _log.warning("%s: %s %s", effect.client, effect.code, effect.text)
 
+    async def _store_long(self, effect: Store) -> None:
+        """Nothing else of the client is looked at before this is handed over: its messages stay in order."""
+        try:
+            await self._done_or_refused(effect, self._storing.store(effect))
+        finally:
+            self._queues.done(effect.key.client, effect)
+            self._some.set()
+
     def _opened(self, ticket: int, client: str, size: int = 0) -> None:
         """Something is done for a client until the machine is told of it."""
         self._open[ticket] = client
         self._queues.begin(client, ticket, size)
 
-    async def _done_or_refused(self, effect: Define | Rescope, work: Coroutine[Any, Any, None]) -> None:
+    async def _done_or_refused(self, effect: Define | Rescope | Store, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except (SituError, OSError) as error:

@@ -81,7 +81,18 @@ def texts_of(body: bytes) -> list[bytes]:
 class Intake:
     """Decodes the messages of clients against one table of types. Each type's plan is made at its first event."""
 
-    def __init__(self, types: Types, *, extra: Extra, ahead: timedelta, limit: int, suggests: bool = True) -> None:
+    def __init__(
+        self,
+        types: Types,
+        *,
+        extra: Extra,
+        ahead: timedelta,
+        limit: int,
+        suggests: bool = True,
+        most: int = LIMITS.events,
+    ) -> None:
+        """``limit``: bytes of an event; ``most``: events of a message."""
+        self._most = most
         self._types = types
         self._data = EventData(types, extra, suggests=suggests)
         self._ahead = ahead
@@ -102,8 +113,8 @@ class Intake:
             if rows is not None:
                 return rows
         lines = body[2:-2].split(b",\n") if body.startswith(b"[\n{") and body.endswith(b"}\n]") else []
-        if len(lines) > LIMITS.events:
-            too_many = EVENT_LIMIT(what="events in a batch", most=LIMITS.events)
+        if len(lines) > self._most:
+            too_many = EVENT_LIMIT(what="events in a batch", most=self._most)
             return [self._bad(body[: self._limit], origin, 0, (too_many,), size=len(body))]
         result = self._events(lines, origin)
         if lines and not any(_is_no_event(each) for each in result):
@@ -116,8 +127,8 @@ class Intake:
             parts = None
         if parts is None:
             return result or self._no_batch(body, origin)
-        if len(parts) > LIMITS.events:
-            too_many = EVENT_LIMIT(what="events in a batch", most=LIMITS.events)
+        if len(parts) > self._most:
+            too_many = EVENT_LIMIT(what="events in a batch", most=self._most)
             return [self._bad(body[: self._limit], origin, 0, (too_many,), size=len(body))]
         texts = [part.encode() for part in parts]
         return result if texts == lines else self._events(texts, origin)
@@ -130,7 +141,7 @@ class Intake:
             return None
         try:
             envelopes = _decode_batch(body)
-            return self._rows(envelopes, body, origin, 0, needless) if len(envelopes) <= LIMITS.events else None
+            return self._rows(envelopes, body, origin, 0, needless) if len(envelopes) <= self._most else None
         except (msgspec.MsgspecError, UnicodeDecodeError, Unfit, RecursionError):
             return None
         except Exception as error:

@@ -28,6 +28,9 @@ from situ.overlay.refusing import refuse, refuse_gap
 from situ.overlay.state import Child, Effects, Flight, State, next_ticket
 from situ.tags import NO_TAGS
 
+MOST_TOLD = 10_000
+"""Dead letters that an answer names: one of very many would be larger than the bus takes, and nobody was told."""
+
 
 def publish(state: State, child: Child, given: Received, message: Publish) -> Effects:
     key = message.key
@@ -83,14 +86,14 @@ def publish_plain(state: State, given: Received, message: Publish) -> Effects:
 
 def stored(state: State, given: Stored, now: float) -> Effects:
     if (waits := state.unkeyed.pop(given.ticket, None)) is not None:
-        yield Answer(ticket=waits, message=PublishAck(up_to=0, dead=given.dead))
+        yield Answer(ticket=waits, message=PublishAck(up_to=0, dead=given.dead[:MOST_TOLD]))
         return
     child = state.children.get(state.storing.pop(given.ticket, ""))
     if child is None:
         return
     for flight in child.flights:
         if flight.ticket == given.ticket:
-            flight.done, flight.dead = True, given.dead
+            flight.done, flight.dead = True, given.dead[:MOST_TOLD]
             break
     while child.flights and child.flights[0].done:
         flight = child.flights.popleft()
