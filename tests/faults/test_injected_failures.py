@@ -86,7 +86,6 @@ ON_EDGE = [
 ]
 ON_SPARK = [
     "situ.pipeline.decode:decode",
-    "situ.pipeline.decode:origin_of",
     "situ.pipeline.decode:take_events",
     "situ.pipeline.interpret:interpret",
     "situ.pipeline.interpret:word",
@@ -114,7 +113,6 @@ CORE = [
 ON_BAD = ("dead_letters",)
 """Those that are only reached by events that are dead letters anyhow."""
 NOT_BY_EVENTS = {
-    "situ.pipeline.decode:origin_of": "reads what the router wrote on a message",
     "situ.pipeline.decode:take_events": "is for jobs that decode in their own way, and gives what was sent",
     "situ.pipeline.decode:decode": "goes through all messages of a task; what it does with one is in it",
     "situ.edge.root_log:read_lines": "reads lines that this process has written",
@@ -259,7 +257,11 @@ def line(number: int, text: str, share: object = 4) -> bytes:
     return json.dumps({"specversion": "1.0", "id": str(number), "type": "Sale", "data": data}).encode()
 
 
-@pytest.mark.parametrize("place", [each for each in (*ON_SPARK, *CORE) if each not in NOT_BY_EVENTS])
+INGRESS = "situ.deployment.former_terms:_stamped_rows"
+"""What Spark, and the edge engine that follows it, do with a message that waits to be taken in."""
+
+
+@pytest.mark.parametrize("place", [INGRESS, *(each for each in (*ON_SPARK, *CORE) if each not in NOT_BY_EVENTS)])
 def test_on_spark_one_event_fails_and_the_others_go_on(place: str, plan: Plan) -> None:
     bodies = [
         join_lines([line(number, MARK if number == MARKED else "x") for number in range(MANY)]),
