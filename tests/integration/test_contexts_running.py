@@ -83,7 +83,8 @@ class TestGoingOver:
                 await gate.publish_event("Seen", who="p2", place={"x": 3.0, "y": 4.0})
                 events = await within(seen)
                 assert [event.data["who"] for event in events] == ["p0", "p1", "p2"]
-                assert [event.context for event in events] == ["root", "door@1", "root"]
+                assert [event.origin for event in events] == ["root", "door@1", "root"]
+                assert {event.context for event in events} == {"root"}
                 assert events[1].data["place"]["x"] == pytest.approx(6.096)
 
         run(tmp_path, work)
@@ -186,7 +187,7 @@ class TestGoingOver:
                 await zone.start()
                 await gate.publish_event("Badge", BADGE)
                 events = await within(seen)
-                assert [event.context for event in events] == ["door@1", "door@1"]
+                assert [event.origin for event in events] == ["door@1", "door@1"]
 
         run(tmp_path, work)
 
@@ -431,11 +432,11 @@ def test_a_context_changes_in_the_middle_of_a_stream(tmp_path: Path, server: Nat
             await scale.flush()
             events = await within(seen, 300)
             assert [event.data["n"] for event in events] == list(range(count))
-            found = {event.context for event in events}
+            found = {event.origin for event in events}
             assert found == {"pounds@1", "pounds@2"}
             for event in events:
-                assert event.data["mass"] == pytest.approx(2.0 * factors[event.context])
-            switched = [event.context for event in events].index("pounds@2")
-            assert {event.context for event in events[switched:]} == {"pounds@2"}
+                assert event.data["mass"] == pytest.approx(2.0 * factors[event.origin])
+            switched = [event.origin for event in events].index("pounds@2")
+            assert {event.origin for event in events[switched:]} == {"pounds@2"}
 
     run(tmp_path, work, server, files)

@@ -182,6 +182,11 @@ class Interpretation:
         context = None if known is None or known.context == ROOT else self.contexts.by_id.get(known.context)
         return ROOT if context is None else context.name
 
+    def version_of(self, context: str) -> str:
+        """A context, by its id, as events are stamped with it."""
+        known = self.contexts.by_id.get(context)
+        return ROOT if known is None or context == ROOT else known.name
+
     def knows(self, context: str) -> bool:
         """Whether this version of a context is the one in force."""
         return self.contexts.get(context) is not None

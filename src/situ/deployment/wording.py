@@ -35,6 +35,8 @@ FEW = 8
 _T = TypeVar("_T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _encode = msgspec.json.Encoder().encode
+_DATA = b',"data":'
+_LONG = len(_DATA)
 
 
 class Speaker(Protocol):
@@ -48,6 +50,9 @@ class Speaker(Protocol):
         """The converter of a root event type that needs nothing but the data; None if there is more to it."""
 
     def decision(self, asked: Group | Subscription, type: str) -> Decision | None: ...
+
+    def version_of(self, context: str) -> str:
+        """The context as events are stamped with it, ``us@2``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +204,7 @@ class Wording:
             if not is_of_event(error):
                 raise
             return self._line(index, row, context)
-        return _reworded(self._lines[index], row, way.transformation.target.name, data)
+        return _reworded(self._lines[index], row, way.transformation.target.name, data, way.transformation.context)
 
     def _from_structs(self, way: Converter, plan: StructPlan, places: list[int], context: str) -> None:
         """Put those of these rows, which are of one type, in other terms that can be as the structs that they have."""
@@ -219,11 +224,14 @@ class Wording:
                 raise
             return
         before, after, join = _typed(way.transformation.source.name), _typed(way.transformation.target.name), b"".join
+        version = way.transformation.context
         for index, text in zip(fit, texts, strict=True):
             # As in `_reworded`, which would have to be called for each.
             head, _, rest = lines[index].partition(before)
             end = rest.rindex(b"}", 0, -1) + 1
-            made[index] = join((head, after, rest[: end - len(rows[index].data)], text, rest[end:]))
+            row = rows[index]
+            between = rest[: end - len(row.data) - _LONG]
+            made[index] = join((head, after, between, *_in_terms_of(version, row.context), text, rest[end:]))
 
     def _way(self, context: str, type: str) -> Converter | None:
         key = (context, type)
@@ -244,10 +252,8 @@ class Wording:
         if isinstance(found, Bad):
             self.bad.append(found)
             return None
-        if found is None:
-            return self._lines[index]
-        type, data = found
-        return _reworded(self._lines[index], row, type, data)
+        type, data = (row.type, row.data) if found is None else found
+        return _reworded(self._lines[index], row, type, data, self._interpretation.version_of(context))
 
     def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
@@ -288,14 +294,25 @@ def together(those: list[_T], types: list[str]) -> dict[str, list[_T]]:
     return found
 
 
-def _reworded(line: bytes, row: Row, type: str, data: bytes) -> bytes:
+def _reworded(line: bytes, row: Row, type: str, data: bytes, version: str) -> bytes:
     """The line of an event with another type and other data; what stands before and behind these stays as it is.
 
     The quotes of a text are escaped, so the first type is that of the envelope. Data ends with the last brace but one.
+    ``version`` is the context in whose terms it is now.
     """
     head, _, rest = line.partition(_typed(row.type))
     end = rest.rindex(b"}", 0, -1) + 1
-    return b"".join((head, _typed(type), rest[: end - len(row.data)], data, rest[end:]))
+    between = rest[: end - len(row.data) - _LONG]
+    if row.context != ROOT:  # as logs of earlier releases say it
+        between = between.replace(b',"situcontext":', b',"situfrom":', 1)
+    return b"".join((head, _typed(type), between, *_in_terms_of(version, row.context), data, rest[end:]))
+
+
+@lru_cache(maxsize=1024)
+def _in_terms_of(version: str, sender: str) -> tuple[bytes, ...]:
+    """What stands before the data: in whose terms that is; and for root, which lines do not name, whose it was."""
+    origin = b',"situfrom":"root"' if sender == ROOT else b""
+    return (b',"situcontext":%b%b' % (msgspec.json.encode(version), origin), _DATA)
 
 
 @lru_cache(maxsize=1024)

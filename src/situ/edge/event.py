@@ -40,6 +40,8 @@ def _with_attributes(value: Any) -> Any:
 class Event(msgspec.Struct, kw_only=True):
     """What was published, and where it stands: its ``pos`` among the events of the subscription, without gaps.
 
+    ``context`` is the version of the context in whose terms it is, ``origin`` that in whose terms it was published.
+
     Its ``key`` is the same whenever and wherever the event is seen. Where there are scopes it says nothing but that.
 
     ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
@@ -53,6 +55,7 @@ class Event(msgspec.Struct, kw_only=True):
     instant: str = msgspec.field(name="time")
     key: str = msgspec.field(name="situkey", default="")
     context: str = msgspec.field(name="situcontext", default="root")
+    origin: str = msgspec.field(name="situfrom", default="root")
     subject: str | None = None
     released: str = ""
     confidence: str | None = None

@@ -39,6 +39,7 @@ class _Line(msgspec.Struct, gc=False):
     siturecv: str = ""
     confidence: str = ""
     situad: str = ""
+    situfrom: str = ""
     situcontext: str = "root"
     situpos: str = ""
     situtags: int = 0
@@ -58,7 +59,7 @@ class _Written(msgspec.Struct, gc=False):
     confidence: str | msgspec.UnsetType
     situkey: str
     situad: str | msgspec.UnsetType
-    situcontext: str | msgspec.UnsetType
+    situfrom: str | msgspec.UnsetType
     siturecv: str | msgspec.UnsetType
     data: msgspec.Raw
     situpos: str | msgspec.UnsetType
@@ -114,7 +115,7 @@ def encode_rows(rows: Sequence[Row]) -> list[bytes]:
             key = b'","situkey":"%b.%d.' % (row.client.encode(), row.incarnation)
             end = b'","situad":%b' % _encode(row.ad) if row.ad else b'"'
             if row.context != "root":
-                end += b',"situcontext":%b' % _encode(row.context)
+                end += b',"situfrom":%b' % _encode(row.context)
         if (row.time, row.recv) != times:
             times = (row.time, row.recv)
             time = print_instant(row.time).encode()
@@ -239,7 +240,7 @@ def decode_line(line: bytes, *, pos: int | None = None) -> Row:
         client,
         int(incarnation),
         int(seq),
-        read.situcontext,
+        read.situfrom or read.situcontext,  # logs of earlier releases have the sender's context under this name
         _time(read.siturecv or read.time),
         read.id,
         read.source,
