@@ -30,12 +30,18 @@ PAIRS = domains.conditions(
     concepts="person A\nperson B",
     options="policy pairs\nconsumption recent",
 )
+BRANCHES = domains.conditions(
+    "A is inside R followed-by within 1 s not A.speed > 3 [m/s] followed-by A is inside R",
+    "(B is inside R and A is not within 5 m of B) or not A.speed > 5 [m/s]",
+    options="policy branches\nwindow 2 s\nconsumption all",
+)
 BUILDING, LOGISTICS = domains.building(), domains.logistics()
 CASES = {
     "unaccompanied-guest": (domains.UNACCOMPANIED_GUEST, BUILDING),
     "dangerous-goods": (domains.DANGEROUS_GOODS, LOGISTICS),
     "sequences": (SEQUENCES, BUILDING),
     "pairs": (PAIRS, BUILDING),
+    "branches": (BRANCHES, BUILDING),
 }
 
 every_case = pytest.mark.parametrize("name", CASES)

@@ -187,3 +187,61 @@ def test_everything_generated_can_be_explained(start: int) -> None:
         missing = explain_miss(known, asked, dice.choice(case.observations).time)
         assert missing.detected or missing.failed
         assert tell_miss(case.policy, missing)
+
+
+# ── branches, steps and absences between them ──
+
+
+def test_a_branch_is_explained_by_its_own_parts() -> None:
+    meant = policy("thing A", "[A.where = 'r1' and A.x > 1 and not A.near = '2'] or A.x > 9")
+    seen = saw("1", "where", "r1", 0), saw("1", "x", 3.0, 1)
+    why = explain_detection(happened(meant, *seen), "")
+    assert why is not None
+    assert tell_detection(meant, why, str)[-4:] == [
+        "  met: (A.where = 'r1' and A.x > 1 and not A.near = '2') or A.x > 9",
+        "    A.where = 'r1': A = 1 at 0, by s/1-where-0",
+        "    A.x > 1: A = 1 at 1, by s/1-x-1",
+        "    not A.near = '2': nothing to the contrary from -4 to 6",
+    ]
+
+
+def test_a_miss_says_what_each_branch_lacked() -> None:
+    meant = policy("thing A", "[A.where = 'r1' and A.x > 1] or A.x > 9")
+    why = explain_miss(happened(meant, saw("1", "where", "r1", 0), saw("1", "x", 0.5, 1)), {"A": "1"}, 2)
+    assert tell_miss(meant, why, str) == [
+        "p: A = 1 around 2",
+        "  nearest to it: A = 1, activated at 0",
+        "  not met: (A.where = 'r1' and A.x > 1) or A.x > 9",
+        "    A.x > 1: `A.x > 1` was not true of what was seen",
+        "      1  s/1-x-1: thing 1, x = 0.5 (x)",
+        "    A.x > 9: `A.x > 9` was not true of what was seen",
+        "      1  s/1-x-1: thing 1, x = 0.5 (x)",
+    ]
+
+
+def test_what_is_lacking_in_a_sequence_with_an_absence_inside() -> None:
+    between = policy("thing A", "A.where = 'r1' -> not A.x > 1 -> A.where = 'r2'")
+    ends = saw("1", "where", "r1", 0), saw("1", "where", "r2", 4)
+    assert missed(between, *ends, saw("1", "x", 3.0, 2)) == (
+        Why.BROKEN,
+        "`A.x > 1` should have been absent, but was not, A = 1 at 2, by s/1-x-2",
+    )
+    assert missed(between, ends[0])[0] is Why.SECOND
+    assert missed(between, ends[0], saw("1", "where", "r2", -1)) == (
+        Why.ORDER,
+        "both occurred, but the second 1 us before the first",
+    )
+    bounded = policy("thing A", "A.where = 'r1' ->4 not A.x > 1 -> A.where = 'r2'")
+    assert missed(bounded, *ends) == (Why.ORDER, "both occurred, but only 4 us apart")
+    after = policy("thing A", "A.where = 'r1' ->2 not A.x > 1 ->3 not A.near = '2'")
+    assert missed(after, ends[0], saw("1", "near", "2", 4))[1].startswith("`A.near = '2'` should have been absent")
+
+
+def test_a_step_that_is_written_again_is_told_each_time() -> None:
+    meant = policy("thing A", "A.where = 'r1' -> A.where = 'r1'")
+    why = explain_detection(happened(meant, saw("1", "where", "r1", 0), saw("1", "where", "r1", 3)), "")
+    assert why is not None
+    assert tell_detection(meant, why, str)[-2:] == [
+        "      A.where = 'r1': A = 1 at 0, by s/1-where-0",
+        "      A.where = 'r1': A = 1 at 3, by s/1-where-3",
+    ]

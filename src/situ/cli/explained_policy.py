@@ -20,8 +20,8 @@ from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
 from situ.situation.policies.load_policies import name_of
 from situ.situation.policies.logic_tree import MEANINGS, Component, Node, logic_tree, walk
 from situ.situation.policies.plan import LeafPlan, PolicyPlan, plan_policy
-from situ.situation.policies.policy import Policy
-from situ.situation.policies.wording import duration_text, literal_text
+from situ.situation.policies.policy import Choice, Policy
+from situ.situation.policies.wording import duration_text, literal_text, part_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,14 @@ class PolicyExplained:
         return tuple(tuple(literal_text(each, window) for each in clause) for clause in self.policy.clauses)
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """Every ``or`` that the clauses do not show as it is written: a match chooses one of its branches."""
+        parts = (part for part in self.policy.conditions if isinstance(part, Choice))
+        return tuple(
+            part_text(each, self.policy.window) for each in parts if any(len(way) > 1 for way in each.branches)
+        )
+
+    @property
     def components(self) -> tuple[tuple[Component, str], ...]:
         """What the kinds of component that this policy has do, from below."""
         there = {node.component for node in walk(self.tree)}
@@ -93,6 +101,7 @@ class PolicyExplained:
             "text": self.policy.text,
             "options": {name.replace(" ", "_"): value for name, value in self.options},
             "clauses": [list(each) for each in self.clauses],
+            "choices": list(self.choices),
             "tree": _tree_as_json(self.tree),
             "plan": {
                 "partition": plan.partition or None,

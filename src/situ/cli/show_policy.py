@@ -56,6 +56,8 @@ def _clauses(explained: PolicyExplained) -> Table:
     grid = _grid()
     for number, literals in enumerate(explained.clauses, 1):
         grid.add_row(f"{number}", visible(" or ".join(literals)))
+    for choice in explained.choices:
+        grid.add_row("", Text(f"one branch in a match: {visible(choice)}", "dim"))
     return grid
 
 

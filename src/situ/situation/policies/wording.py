@@ -61,8 +61,11 @@ def _all_text(parts: Sequence[Part], window: int) -> str:
     texts = [part_text(part, window) for part in parts]
     if len(texts) == 1:
         return texts[0]
-    inner = (f"({text})" if not isinstance(part, Is | Then) else text for part, text in zip(parts, texts, strict=True))
-    return f"({' and '.join(inner)})"
+    return f"({' and '.join(f'({each})' if _is_or(part) else each for part, each in zip(parts, texts, strict=True))})"
+
+
+def _is_or(part: Part) -> bool:
+    return isinstance(part, Choice) or (isinstance(part, Absence) and len(part.literals) > 1)
 
 
 def _place(parts: Sequence[Part]) -> int:
