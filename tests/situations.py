@@ -371,8 +371,8 @@ def batches(case: Case, dice: random.Random) -> list[Batch]:
 
 
 def generate(seed: int) -> Case:
-    """A case with two to five aliases and whatever operators the dice say."""
-    return _Generator(seed).case()
+    """A case with two to five aliases and whatever operators the dice say; each third is about steps and branches."""
+    return (_Steps if seed % 3 == 2 else _Generator)(seed).case()
 
 
 _UNARY = ("{a}.x > {n}", "{a}.x <= {n}", "{a}.where = '{place}'", "{a}.pos.x < {n}", "10 / {a}.x > {n}")
@@ -633,6 +633,56 @@ class _Generator:
             concept="robot" if robot else concept,
             push=f"robot-{attribute}" if robot else attribute,
         )
+
+
+class _Steps(_Generator):
+    """Few identities and short conditions, so that what has several steps or branches happens now and then."""
+
+    _FORMS = ("{a}.where = '{place}'", "{a}.where = '{place}'", "{a}.x > {n}", "{a}.x <= {n}")
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.things = ["1", "2"][: self.dice.choice((1, 2, 2))]
+        self.places = ["r1", "r2"]
+
+    def _aliases(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+        names = ["A", "B"][: self.dice.choice((1, 1, 2))]
+        return {name: f"thing {name}" for name in names}, {"thing": names, "place": []}
+
+    def _relation(self, names: dict[str, list[str]], timed: bool = True) -> str:
+        dice, things = self.dice, names["thing"]
+        a, b = (things * 2)[:2] if dice.random() < 0.8 else (things * 2)[1::-1]
+        if len(things) == 2 and dice.random() < 0.2:
+            return dice.choice((f"{a}.where = {b}.where", f"{a}.id = {b}.id" if not timed else f"{a}.x < {b}.x"))
+        return dice.choice(self._FORMS).format(a=a, n=dice.randrange(1, 3), place=dice.choice(self.places))
+
+    def _clauses(self, names: dict[str, list[str]]) -> list[str]:
+        dice = self.dice
+        pool: list[str] = []
+        found = [self._chain(names, pool) if dice.random() < 0.7 else self._branches(names, pool)]
+        if dice.random() < 0.4:
+            found.append(dice.choice((self._branches, self._chain, self._clause))(names, pool))
+        if not any(self._triggers(clause) for clause in found):
+            found.append(self._relation(names))
+        return found
+
+    def _chain(self, names: dict[str, list[str]], pool: list[str]) -> str:
+        """From something that happens to something that happens, mostly; between them, what is absent or not."""
+        dice = self.dice
+        text = self._one(names, pool, 0.1)
+        for place in range(dice.choice((1, 2, 2, 2, 3))):
+            step = self._one(names, pool, 0.6 if place == 0 else 0.2)
+            if dice.random() < 0.15:
+                step = f"[{step}{dice.choice((' or ', ' and '))}{self._one(names, pool, 0.3)}]"
+            within = dice.choice(("", "", str(dice.randrange(1, self.window // self.unit + 1) * self.unit)))
+            text += f" ->{within} {step}"
+        return text
+
+    def _branches(self, names: dict[str, list[str]], pool: list[str]) -> str:
+        """One of which at least has several parts."""
+        one, two = self._one(names, pool, 0.1), self._one(names, pool, 0.3)
+        other = self._one(names, pool, 0.4) if self.dice.random() < 0.6 else f"[{self._chain(names, pool)}]"
+        return f"[{one} and {two}] or {other}"
 
 
 def signs(parts: Iterable[Part]) -> set[str]:

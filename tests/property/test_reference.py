@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from situ.situation.enrichment.rows import BASE
 from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import Held, Way, detect, matches, occurrences_of, refutation, ways
+from situ.situation.meaning.reference import Held, Met, Way, detect, matches, occurrences_of, refutation, ways
 from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Kind, Literal, literals_of
+from situ.situation.policies.policy import Choice, Kind, Literal, Part, literals_of
 from situ.situation.policies.time_bounds import dead_conditions
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
@@ -40,11 +41,22 @@ def kinds_of(case: Case) -> set[str]:
         found.add("detected")
     if any(isinstance(each, Held) for match in met for each in match.way):
         found.add("held")
+    picked = [each.literal for match in met for each in match.way if isinstance(each, Met)]
+    found |= {f"met {sign}" for sign in signs(picked) if sign.startswith(("gap", "step"))}
+    if any(len(set(branch) & _chosen(match.way)) > 1 for match in met for branch in _branches(case.policy.conditions)):
+        found.add("met branch of several")
     if any("+" in cause.id for match in met for cause in match.causes):
         found.add("kept")
     if any(_refuted(happened, way) for way in ways(happened, case.policy.conditions)):
         found.add("refuted")
     return found
+
+
+def _branches(conditions: Iterable[Part]) -> Iterator[tuple[Part, ...]]:
+    for part in conditions:
+        for branch in part.branches if isinstance(part, Choice) else ():
+            yield branch
+            yield from _branches(branch)
 
 
 def _refuted(happened: Happened, way: Way) -> bool:
@@ -69,17 +81,17 @@ def test_the_generator_gives_a_good_share_of_everything() -> None:
         **dict.fromkeys(("+", "-"), 0.4),
         **dict.fromkeys(("+>+", "+>-", "->+"), 0.1),
         "->-": 0.05,
-        "step twice": 0.05,
-        "gap +>+": 0.03,
-        "long gap": 0.02,
-        **dict.fromkeys(("or", "or of both"), 0.15),
-        "branch of several": 0.08,
-        "or in or": 0.02,
+        **dict.fromkeys(("step twice", "or", "or of both", "branch of several"), 0.25),
+        **dict.fromkeys(("gap +>+", "long gap", "or in or"), 0.1),
+        **dict.fromkeys(("gap ->+", "gap +>-"), 0.05),
+        "met step twice": 0.05,
+        "met gap +>+": 0.03,
+        "met branch of several": 0.03,
         **dict.fromkeys(("=+", "=-"), 0.04),
         **dict.fromkeys((kind.name for kind in (Kind.QUERY, Kind.CORRELATION)), 0.5),
         **dict.fromkeys(("chronicle", "recent", "all"), 0.2),
-        **dict.fromkeys((f"{each} aliases" for each in (2, 3, 4)), 0.1),
-        "5 aliases": 0.03,
+        **dict.fromkeys((f"{each} aliases" for each in (1, 2, 3)), 0.1),
+        **dict.fromkeys((f"{each} aliases" for each in (4, 5)), 0.03),
     }
     assert {kind: share.get(kind, 0) for kind, wanted in least.items() if share.get(kind, 0) < wanted} == {}
 
