@@ -39,8 +39,8 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             policy, why = await detected_in_log(zone.bus, project, deployment, opened.data["situation"][:12])
             assert why.detection.id == opened.data["situation"]
             assert dict(why.detection.bindings) == {"A": "g2", "R": "lab"}
-            assert [each.occurrence is not None for each in why.clauses] == [True, False]
-            [near, inside] = why.clauses[1].absent
+            assert [bool(each.met) for each in why.conditions] == [True, False]
+            [near, inside] = why.conditions[1].absent
             assert not near.close
             assert [dict(each.bindings) for each in inside.close] == [{"B": "e1", "R": "lab"}]
             assert any("Sighting" not in line and "person g2" in line for line in tell_detection(policy, why))
