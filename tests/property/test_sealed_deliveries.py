@@ -1,0 +1,60 @@
+"""What leaves for a client among scopes is sealed by both engines alike, and what waits in a queue is not yet."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+
+from situ.deployment.plan import compile_plan
+from situ.edge import deliver
+from situ.edge.interpret import word
+from situ.edge.route import route
+from situ.event.lines import encode_rows
+from situ.event.message import Message, split_lines
+from situ.event.seal import seal_of
+from situ.pipeline.deliver import Delivery
+from tests.property.test_seeing import make_deployment, make_row
+from tests.scopes import make_graph, make_tags
+
+SECRET = "secret"
+_KEY = re.compile(rb'"situkey":"([^"]+)"')
+
+
+def keys_in(messages: list[Message], about: str) -> Counter[tuple[str, str]]:
+    """Subject and key of each event in messages to clients, or to queues."""
+    found: Counter[tuple[str, str]] = Counter()
+    for message in messages:
+        if f".{about}." in message.subject:
+            for line in split_lines(message.body):
+                match = _KEY.search(line)
+                assert match is not None
+                assert (b"situpos" in line) == (about == "out"), line
+                found[message.subject, match[1].decode()] += 1
+    return found
+
+
+def test_both_engines_seal_what_leaves_and_nothing_else() -> None:
+    seal, sealed = seal_of(SECRET), 0
+    for seed in range(60):
+        dice = random.Random(seed)
+        graph = make_graph(dice, most_dimensions=2)
+        deployment = make_deployment(dice, graph, [make_tags(dice, graph) for _ in range(3)]).numbered()
+        deployment = replace(deployment, numbers=replace(deployment.numbers, seal=SECRET), epoch=1)
+        plan = compile_plan(deployment)
+        assert plan.seeing is not None
+        rows = [made[0] for number in range(12) if (made := make_row(dice, number, deployment)) is not None]
+        plan.seeing.stamp(rows)
+        for row in rows:
+            worded = word([row], encode_rows([row]), route([row], plan), plan)
+            edge = [*deliver.durable([row], worded, plan), *deliver.live(worded, plan)]
+            delivery = Delivery(plan)
+            spark = [*delivery.add([row], worded), *delivery.finish()]
+            for about in ("live", "out"):
+                keys = keys_in(edge, about)
+                assert keys == keys_in(spark, about), seed
+                meant = seal.key(row.key) if about == "live" else row.key
+                assert {key for _, key in keys} <= {meant}, seed
+                sealed += keys.total() if about == "live" else 0
+    assert sealed > 50
