@@ -27,9 +27,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_STARTS = frozenset("-0123456789")
 
 
-def parse_json(data: str | bytes, file: str, limits: Limits = Limits()) -> Document:  # noqa: B008
-    """Read one JSON document. Whatever the text, the answer is nodes or problems, never an exception."""
-    source = read_source(data, file, limits)
+def parse_json(data: str | bytes, file: str, limits: Limits = Limits(), *, first: int = 1) -> Document:  # noqa: B008
+    """Read one JSON document. Whatever the text, the answer is nodes or problems, never an exception.
+
+    ``first`` is the line of the file in which it begins.
+    """
+    source = read_source(data, file, limits, first)
     if isinstance(source, Problem):
         return Document(file=file, root=None, problems=(source,))
     builder = Builder(source, limits)

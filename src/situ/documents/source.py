@@ -47,6 +47,8 @@ class Source:
 
     file: str
     text: str
+    first: int = 1
+    """The number of its first line: it may be a part of a file."""
 
     @cached_property
     def _lines(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -65,26 +67,27 @@ class Source:
         text = lines[line]
         column = start - starts[line]
         length = 1 if end is None else min(end - start, len(text) - column)
-        return Location(file=self.file, line=line + 1, column=column + 1, length=max(1, length), text=text)
+        return Location(file=self.file, line=line + self.first, column=column + 1, length=max(1, length), text=text)
 
 
-def read_source(data: str | bytes, file: str, limits: Limits) -> Source | Problem:
-    """The source of a document, without a byte order mark; or why there is none."""
+def read_source(data: str | bytes, file: str, limits: Limits, first: int = 1) -> Source | Problem:
+    """The source of a document, without a byte order mark; or why there is none. It begins in line ``first``."""
     if len(data) > limits.size:
         unit = "characters" if isinstance(data, str) else "bytes"
+        place = Location(file=file, line=first) if first > 1 else Location(file=file)
         return DOCUMENT_TOO_LARGE(
-            Location(file=file), much="large", most=limits.size, unit=unit, remedy="Split it into several files."
+            place, much="large", most=limits.size, unit=unit, remedy="Split it into several files."
         )
     if isinstance(data, str):
-        return Source(file, data.removeprefix("\ufeff"))
+        return Source(file, data.removeprefix("\ufeff"), first)
     try:
-        return Source(file, data.decode("utf-8").removeprefix("\ufeff"))
+        return Source(file, data.decode("utf-8").removeprefix("\ufeff"), first)
     except UnicodeDecodeError as error:
-        return _not_utf8(data, file, error.start)
+        return _not_utf8(data, file, error.start, first)
 
 
-def _not_utf8(data: bytes, file: str, index: int) -> Problem:
+def _not_utf8(data: bytes, file: str, index: int, first: int) -> Problem:
     likely = next((name for mark, name in _OTHER_MARKS if data.startswith(mark)), "")
-    shown = Source(file, data.decode("utf-8", errors="replace"))
+    shown = Source(file, data.decode("utf-8", errors="replace"), first)
     place = shown.location(len(data[:index].decode("utf-8")))
     return NOT_UTF8(place, byte=f"0x{data[index]:02X}", likely=likely)

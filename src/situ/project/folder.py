@@ -108,8 +108,11 @@ def list_files(path: Path, problems: Problems | None = None) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda file: (rank.get(file.split("/")[0], 0), file)))
 
 
-def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
-    """The content of a file of the project, a little more than the limit at most; None if it must not be read."""
+def read_file(path: Path, file: str, problems: Problems, *, whole: bool = False) -> bytes | None:
+    """The content of a file of the project, a little more than the limit at most; None if it must not be read.
+
+    ``whole``: all of it, for those who bound what they make of it.
+    """
     full = path / file
     place = Location(file=file)
     try:
@@ -121,7 +124,7 @@ def read_file(path: Path, file: str, problems: Problems) -> bytes | None:
             problems.add(FILE_UNREADABLE(place, reason="it is not a file", remedy="Put a plain file here."))
             return None
         with real.open("rb") as stream:
-            return stream.read(_LIMITS.size + 1)
+            return stream.read() if whole else stream.read(_LIMITS.size + 1)
     except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
         problems.add(_unreadable(file, error))
         return None

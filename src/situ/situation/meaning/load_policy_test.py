@@ -7,7 +7,7 @@ whoever calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -29,7 +29,10 @@ ENDING = ".test.yaml"
 _SOURCE = "test"
 _MICROSECOND = timedelta(microseconds=1)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d")
-_LISTS = (".yaml", ".yml", ".json", ".jsonl")
+LINES = ".jsonl"
+_LISTS = (".yaml", ".yml", ".json", LINES)
+_MOST_PROBLEMS = 100
+"""Of lines with something wrong in them; behind so many the rest is not read."""
 
 
 class Files(Protocol):
@@ -212,7 +215,7 @@ class _Loading:
         fields = self.read.fields(node, required=("file",))
         return None if fields is None else fields.scalar("file")
 
-    def _list(self, node: Node | None) -> tuple[Node, ...]:
+    def _list(self, node: Node | None) -> Iterable[Node]:
         if node is None:
             return ()
         if isinstance(node, Sequence):
@@ -220,39 +223,43 @@ class _Loading:
         file = self._file(node)
         return () if file is None else self._listed(file)
 
-    def _listed(self, file: Scalar) -> tuple[Node, ...]:
+    def _listed(self, file: Scalar) -> Iterator[Node]:
+        """What a file lists, one by one: nodes take much more room than what is made of them."""
         reading = next((read for ending, read in _READERS.items() if file.text.endswith(ending)), None)
         if reading is None:
             remedy = f"Name one that ends with {', '.join(_LISTS)}."
             self.problems.add(
                 TEST_FILE_UNFIT(file.location, file=file.text, reason="it is no list of this form", remedy=remedy)
             )
-            return ()
+            return
         try:
             data = self.files.text(file.text)
         except SituError as error:
             self.problems.extend(_placed(error.problems, file.location))
-            return ()
-        found: list[Node] = []
+            return
+        before = len(self.problems)
         for document in reading(data, file.text):
             self.problems.extend(document.problems)
-            if document.root is not None:
-                found.append(document.root)
-        if file.text.endswith(".jsonl"):
-            return tuple(found)
-        return (self.read.items(found[0]) or ()) if found else ()
+            if document.root is not None and file.text.endswith(LINES):
+                yield document.root
+            elif document.root is not None:
+                yield from self.read.items(document.root) or ()
+            if len(self.problems) - before >= _MOST_PROBLEMS:
+                return
 
 
-def _lines(data: bytes, file: str) -> list[Document]:
+def _lines(data: bytes, file: str) -> Iterator[Document]:
     """One JSON value a line."""
-    return [parse_json(line, file) for line in data.splitlines() if line.strip()]
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            yield parse_json(line, file, first=number)
 
 
-_READERS: Mapping[str, Callable[[bytes, str], list[Document]]] = {
+_READERS: Mapping[str, Callable[[bytes, str], Iterable[Document]]] = {
     ".yaml": lambda data, file: [parse_yaml(data, file)],
     ".yml": lambda data, file: [parse_yaml(data, file)],
     ".json": lambda data, file: [parse_json(data, file)],
-    ".jsonl": _lines,
+    LINES: _lines,
 }
 
 
