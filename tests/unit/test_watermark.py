@@ -7,7 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from situ.situation.meaning.watermark import Patience, Seen, merged, seen_as_json, seen_from_json, seen_of, watermark
+from situ.situation.meaning.watermark import (
+    Listening,
+    Patience,
+    Seen,
+    merged,
+    seen_as_json,
+    seen_from_json,
+    seen_of,
+    waits_for,
+    watermark,
+)
 
 SOURCES = {"a": Patience(lateness=2, idle=10), "b": Patience(lateness=3, idle=10)}
 
@@ -29,8 +39,29 @@ def test_the_source_that_is_least_far_counts() -> None:
     assert watermark({"a": seen((100, 101)), "b": seen((120, 121))}, SOURCES, 121 - 15) == 98
 
 
-def test_a_source_that_never_sent_anything_holds_nothing_back() -> None:
-    assert watermark({"a": seen((100, 101))}, SOURCES, 102) == 98
+@pytest.mark.parametrize(("clock", "expected"), [(110, None), (111, 98)])
+def test_a_source_that_never_sent_anything_is_waited_for_until_it_is_idle(clock: int, expected: int | None) -> None:
+    listening = Listening(since=100, awaited=frozenset(SOURCES))
+    heard = {"a": seen((100, 100), (99, clock))}
+    assert watermark(heard, SOURCES, clock, listening=listening) == expected
+    assert waits_for(heard, SOURCES, clock, listening) == ("b" if expected is None else "a")
+    assert watermark(heard, SOURCES, clock, reached=50, listening=listening) == (expected or 50)
+
+
+def test_publishers_that_begin_together_long_after_the_policy_are_waited_for() -> None:
+    listening = Listening(since=0, awaited=frozenset(SOURCES))
+    assert watermark({"a": seen((1000, 1001), (1005, 1006))}, SOURCES, 1011, listening=listening) is None
+    assert watermark({"a": seen((1000, 1001), (1005, 1006))}, SOURCES, 1012, listening=listening) == 1003
+
+
+def test_what_policies_bring_is_as_far_as_they_are() -> None:
+    heard = {"a": seen((100, 101))}
+    assert watermark(heard, SOURCES, 101, listening=Listening(fed={"first": 40})) == 40
+    assert watermark({}, SOURCES, 101, listening=Listening(fed={"first": 40, "other": 30})) == 30
+    assert watermark(heard, SOURCES, 9_999, listening=Listening(fed={"first": 40})) == 40, "`a` is silent, they are not"
+    assert watermark(heard, SOURCES, 101, listening=Listening(fed={"first": None})) is None
+    assert waits_for(heard, SOURCES, 101, Listening(fed={"first": 40})) == "policy first"
+    assert waits_for(heard, SOURCES, 101, Listening(fed={"first": None})) == "policy first"
 
 
 @pytest.mark.parametrize(("clock", "expected"), [(110, 50), (111, 100)])

@@ -260,3 +260,16 @@ NO_SUCH_POLICY = define(
     verb=str,
     nearest=tuple,
 )
+WAITS_FOR_POLICIES = define(
+    "S235",
+    "policy that waits for others",
+    "`{policy}` reads events of {feeders}, and decides no sooner: up to {total} behind its sources where its own ask "
+    "for {own}, and {steps} of the engine later.",
+    "Nothing to do. A shorter `lateness` of the sources behind them makes it sooner.",
+    severity=Severity.OBSERVATION,
+    policy=str,
+    feeders=str,
+    total=str,
+    own=str,
+    steps=str,
+)

@@ -17,6 +17,8 @@ from situ.cli.tested import Tested
 from situ.event.instants import print_instant
 from situ.quantities import format_duration
 from situ.situation.meaning.policy_test import START, Expected, Found, GivenEvent, Line, differences
+from situ.situation.policies.triggering import Delay
+from situ.situation.policies.wording import duration_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,6 +30,7 @@ def show_tests(tests: Sequence[Tested], path: Path, *, verbose: bool, summary: b
     for each in tests:
         yield _headline(each)
         yield from show_problems(seen_from_here(each.problems, path))
+        yield from (Text(f"  {_delay(name, each.delays[name])}", "dim") for name in each.delays)
         if each.tried is not None and (verbose or not each.passed):
             if each.lines:
                 yield _table(each.lines)
@@ -90,6 +93,13 @@ def moment(time: int) -> str:
     return print_instant(time)
 
 
+def _delay(policy: str, delay: Delay) -> str:
+    feeders = ", ".join(delay.fed)
+    added = duration_text(delay.total - delay.own)
+    steps = "one step" if delay.steps == 1 else f"{delay.steps} steps"
+    return visible(f"{policy} reads events of {feeders}: in a run it decides {added} and {steps} of the engine later")
+
+
 def _event(event: GivenEvent) -> str:
     return visible(f"{event.id}, {event.type} at {moment(event.time)}, received at {moment(event.received)}")
 
@@ -111,6 +121,15 @@ def tests_as_json(tests: Sequence[Tested]) -> dict[str, Any]:
                 "lines": [_line_as_json(line) for line in each.lines],
                 "empty": list(each.empty),
                 "late": [event.id for event in each.tried.late] if each.tried is not None else [],
+                "delays": {
+                    name: {
+                        "reads": list(delay.fed),
+                        "own": duration_text(delay.own),
+                        "total": duration_text(delay.total),
+                        "steps": delay.steps,
+                    }
+                    for name, delay in each.delays.items()
+                },
                 "problems": [problem.as_json() for problem in each.problems],
             }
             for each in tests

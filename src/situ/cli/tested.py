@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from situ.catalogue import FILE_UNREADABLE, TEST_FILE_UNFIT, UNKNOWN_POLICY
 from situ.cli.exits import Exit, Stop
 from situ.cli.opened import Opened
 from situ.deployment import Deployment
+from situ.deployment.acting import publications
 from situ.deployment.detecting import Detecting
 from situ.deployment.trying import Tried, tables_of, try_by_definition, try_policies
 from situ.documents import parse_yaml
 from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.project.folder import read_file
-from situ.situation.meaning.load_policy_test import ENDING, Surroundings, load_policy_test
+from situ.situation.meaning.load_policy_test import ENDING, LINES, Surroundings, load_policy_test
 from situ.situation.meaning.policy_test import Line, PolicyTest, compare
+from situ.situation.policies.triggering import Delay, delays
 from situ.sources.model import Kind, Source
 from situ.sources.table import Table
 from situ.tables.reading import Reading
@@ -38,6 +40,8 @@ class Tested:
     problems: tuple[Problem, ...] = ()
     empty: tuple[str, ...] = ()
     """Of a test that failed: the tables that its policies ask for and that it gives no rows of."""
+    delays: Mapping[str, Delay] = field(default_factory=dict)
+    """Of its policies that read what others publish: how much later they decide in a run."""
 
     @property
     def passed(self) -> bool:
@@ -72,10 +76,30 @@ def _inside(file: Path, folder: Path) -> str:
 
 def run_tests(opened: Opened, files: Iterable[str], *, engine: str = "edge") -> list[Tested]:
     """Run these tests on ``edge``, ``spark`` or ``reference``. One that cannot be run keeps no other from it."""
-    loaded = [_load(opened, file) for file in files]
+    loaded = load_tests(opened, files)
     tests = [each.test for each in loaded if each.test is not None]
     tried = iter(_on_spark(opened, tests) if engine == "spark" else _here(opened, tests, engine))
-    return [each if each.test is None else _judged(opened, each, each.test, next(tried)) for each in loaded]
+    deployment = opened.deployment
+    waiting = delays(
+        deployment.policies,
+        publications(deployment.policies, deployment.actions),
+        deployment.ontology,
+        deployment.push,
+        deployment.types,
+        deployment.settings.defaults.lateness,
+    )
+    judged = [each if each.test is None else _judged(opened, each, each.test, next(tried)) for each in loaded]
+    return [
+        each
+        if each.test is None
+        else replace(each, delays={name: waiting[name] for name in each.test.policies if name in waiting})
+        for each in judged
+    ]
+
+
+def load_tests(opened: Opened, files: Iterable[str]) -> list[Tested]:
+    """These tests, not run yet; those that cannot be understood with what is wrong in them."""
+    return [_load(opened, file) for file in files]
 
 
 def _judged(opened: Opened, loaded: Tested, test: PolicyTest, tried: Tried) -> Tested:
@@ -117,13 +141,16 @@ def _load(opened: Opened, file: str) -> Tested:
 
 def detecting_of(deployment: Deployment, policies: Iterable[str]) -> Detecting:
     """Some policies of a project, compiled."""
+    names = tuple(policies)
     return Detecting(
-        [deployment.policies[name] for name in policies],
+        [deployment.policies[name] for name in names],
         deployment.ontology,
         deployment.push,
         deployment.sources,
         deployment.types,
         deployment.settings.defaults,
+        deployment.actions,
+        resting=[each for name, each in deployment.policies.items() if name not in names],
     )
 
 
@@ -135,7 +162,8 @@ class _Files:
 
     def text(self, file: str) -> bytes:
         problems = Problems()
-        data = read_file(self._project, self._place(file), problems)
+        # Of lines each is bounded, and not their number: a part of the events would be another test.
+        data = read_file(self._project, self._place(file), problems, whole=file.endswith(LINES))
         if data is None:
             raise SituError(*problems)
         return data

@@ -24,6 +24,7 @@ from situ.situation.domain.ontology import End, Ontology
 from situ.situation.language.syntax import When
 from situ.situation.meaning.detection import Instances, derived_id
 from situ.situation.meaning.lifecycle import Stage, Transition
+from situ.situation.meaning.telling import TYPES
 from situ.situation.policies.policy import Action, Policy
 from situ.types.reserved import ACTION, COMMAND, NOTICE
 
@@ -47,6 +48,12 @@ class Acted:
 def published_by(policy: Policy, actions: Actions) -> frozenset[str]:
     """The types of the events that the actions of a policy come to."""
     return frozenset(_type_of(step) for action in policy.actions for step in steps_of(action, actions))
+
+
+def publications(policies: Mapping[str, Policy], actions: Actions) -> dict[str, frozenset[str]]:
+    """By policy: the types of all events that come from it, those that tell of its situations, too."""
+    told = frozenset(TYPES.values())
+    return {name: told | published_by(policy, actions) for name, policy in policies.items()}
 
 
 def _type_of(step: Step) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from situ.deployment.acting import published_by
+from situ.deployment.acting import publications, published_by
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of, positions_left
 from situ.deployment.instances import InstanceTables
 from situ.deployment.snapshot import Deployment
@@ -28,13 +29,14 @@ from situ.situation.kernel.kernel import Kernel
 from situ.situation.meaning.detection import derived_id
 from situ.situation.meaning.keeping import Keeping, KeepingKernel, plan_keeping
 from situ.situation.meaning.lifecycle import POLICY_STOPPED, POLICY_SUSPENDED
-from situ.situation.meaning.telling import TYPES
 from situ.situation.meaning.watermark import Patience
 from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
 from situ.situation.policies.plan import PolicyPlan, partition_rows, plan_policy
 from situ.situation.policies.policy import Policy
+from situ.situation.policies.triggering import feeding
 from situ.sources.model import Push, Source
 from situ.tags import TagSet
+from situ.types.syntax import RESERVED_PREFIX
 from situ.types.table import Types
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,6 +57,12 @@ class Watch:
     """The types of the events that come from it."""
     reads: TagSet | None = None
     """The tags as which it sees events; None: there are no scopes, and it sees them all."""
+    fed: frozenset[str] = frozenset()
+    """The policies whose events it reads; it decides nothing before they did."""
+    circular: bool = False
+    """Whether policies feed each other in a circle with it: then it waits for their events as for those of others."""
+    awaited: frozenset[str] = frozenset()
+    """The push sources that it waits for before anything was heard of them: publishers may bring them."""
 
     @property
     def name(self) -> str:
@@ -74,12 +82,24 @@ class Detecting:
         defaults: Defaults,
         actions: Actions | None = None,
         reads: Mapping[str, TagSet] | None = None,
+        offered: frozenset[str] = frozenset(),
+        resting: Collection[Policy] = (),
+        *,
+        linked: bool = True,
     ) -> None:
-        """``reads``: the tags of each policy that sees only what is visible to them; None: there are no scopes."""
+        """``reads``: the tags of each policy that sees only what is visible to them; None: there are no scopes.
+
+        ``offered``: the types of events that publishers advertise; ``resting``: policies that are not at work, whose
+        events nobody else brings. Not ``linked``: what policies published is in the log already, and none of them waits
+        for another.
+        """
         self.ontology = ontology
         self.actions = actions or Actions()
         self._made_of = (push, sources, types, defaults)
         self._reads = reads
+        self._offered = offered
+        self._rest = resting
+        self._resting_types = frozenset[str]().union(*(published_by(each, self.actions) for each in resting))
         self._terms: tuple[object, ...] = ()
         self.resting: Mapping[str, str] = MappingProxyType({})
         """Policies that are declared and do not run, and which of both reasons that has."""
@@ -87,6 +107,7 @@ class Detecting:
             _watch(policy, ontology, push, defaults, self.actions, None if reads is None else reads[policy.name])
             for policy in policies
         ]
+        found = _linked(found, ontology, push, types, offered, self._resting_types, linked=linked)
         self.watches: Mapping[str, Watch] = MappingProxyType({each.name: each for each in found})
         leaves = dict.fromkeys(leaf.leaf for each in found for leaf in each.plan.leaves)
         self.enrichment = Enrichment(leaves, ontology)
@@ -95,7 +116,9 @@ class Detecting:
         self.tables = InstanceTables(needed, ontology, sources)
         listened = {name for each in found for name in each.patience}
         self.push: Mapping[str, Push] = MappingProxyType({name: push[name] for name in sorted(listened)})
-        self.observing = Observing(self.push, types, self.enrichment)
+        self.observing = Observing(self.push, types, self.enrichment, frozenset(self.watches))
+        self.feeders: frozenset[str] = frozenset().union(*(each.fed for each in found))
+        """The policies whose events others read."""
         self._kernels: dict[tuple[str, int, int], Kernel] = {}
         self._ways: list[tuple[Leaf, Watch]] = []
         """Each leaf as often as policies divide its rows among partitions in different ways; who does it first."""
@@ -122,6 +145,9 @@ class Detecting:
             deployment.settings.defaults,
             deployment.actions,
             _reads(deployment),
+            frozenset(each.type for each in deployment.advertisements.values())
+            & frozenset(each.event for each in deployment.push.values()),
+            tuple(each for name, each in deployment.policies.items() if name not in deployment.running),
         )
         # Of a policy its text counts; what its words mean depends on functions, too.
         known = (*terms, deployment.functions)
@@ -138,10 +164,23 @@ class Detecting:
         return made
 
     def only(self, names: Collection[str]) -> Detecting:
-        """Only those of its policies."""
+        """Only those of its policies, over what the log holds already."""
         push, sources, types, defaults = self._made_of
         policies = [watch.policy for name, watch in self.watches.items() if name in names]
-        return Detecting(policies, self.ontology, push, sources, types, defaults, self.actions, self._reads)
+        others = [watch.policy for name, watch in self.watches.items() if name not in names]
+        return Detecting(
+            policies,
+            self.ontology,
+            push,
+            sources,
+            types,
+            defaults,
+            self.actions,
+            self._reads,
+            self._offered,
+            [*self._rest, *others],
+            linked=False,
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -158,9 +197,15 @@ class Detecting:
             push = each.rows.column("push")[0].as_py()
             times = each.rows.column("time").to_numpy()
             earliest = times.min()
+            of_policies = self.push[push].event.startswith(RESERVED_PREFIX)
             for name, watch in self.watches.items():
                 if push in watch.patience and name in reached and earliest < reached[name]:
-                    positions = each.rows.column("pos").filter(pa.array(times < reached[name]))
+                    is_late = pa.array(times < reached[name])
+                    if of_policies and not watch.circular:
+                        # Some policies tell of situations that it does not ask for.
+                        unread = pa.array(sorted(self.watches.keys() - watch.fed), pa.string())
+                        is_late = pc.and_(is_late, pc.invert(pc.is_in(each.rows.column("source"), unread)))
+                    positions = each.rows.column("pos").filter(is_late)
                     for pos in positions_left(positions, watch.reads, hidden):
                         found.setdefault(pos, []).append(name)
         return found
@@ -209,6 +254,38 @@ def heard_as(push: str, reads: TagSet | None) -> str:
     return push if reads is None else f"{push}@{json.dumps(reads.as_json(), separators=(',', ':'))}"
 
 
+def _linked(
+    watches: list[Watch],
+    ontology: Ontology,
+    push: Mapping[str, Push],
+    types: Types,
+    offered: frozenset[str],
+    resting: frozenset[str],
+    *,
+    linked: bool,
+) -> list[Watch]:
+    """With whom they read, and what they wait for before anything was heard of it."""
+    publishes = {each.name: each.publishes for each in watches}
+    fed, circular = feeding({each.name: each.policy for each in watches}, publishes, ontology, push, types)
+    published = resting.union(*publishes.values())
+
+    def awaited(name: str) -> bool:
+        declared = types.event(push[name].event)
+        taken = {push[name].event, *map(str, types.subtypes(declared) if declared is not None else ())}
+        return not push[name].event.startswith(RESERVED_PREFIX) and (not taken & published or bool(taken & offered))
+
+    waited_for = frozenset(name for name in {name for each in watches for name in each.patience} if awaited(name))
+    return [
+        replace(
+            each,
+            fed=fed[each.name] if linked else frozenset(),
+            circular=each.name in circular,
+            awaited=waited_for & each.patience.keys(),
+        )
+        for each in watches
+    ]
+
+
 def _reads(deployment: Deployment) -> dict[str, TagSet] | None:
     """None: there are no scopes, and never were."""
     if not deployment.scopes.dimensions and not deployment.numbers:
@@ -241,7 +318,7 @@ def _watch(
         keeping=keeping,
         patience=MappingProxyType(patience),
         digest=digest,
-        publishes=frozenset(TYPES.values()) | published_by(policy, actions),
+        publishes=publications({policy.name: policy}, actions)[policy.name],
         reads=reads,
     )
 

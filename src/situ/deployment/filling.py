@@ -3,6 +3,9 @@
 What it finds there is told like everything else, except what the log says already; a kernel remembers afterwards what
 it would, had the policy been at work. Buckets can be filled apart: all of them see all of the log, so they agree on how
 far it is settled, and detections need not come in the order of the log to become situations.
+
+The log does not say how far a policy was that published what another reads. So one that others feed takes in all of the
+past before it decides anything, and then no more than these have decided by now: their events stand late in the log.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ class Filled:
     seen: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
     told: frozenset[str] = frozenset()
     """Ids of what policies of these names have told before, in that part of the log."""
+    quiet: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """How far those would have decided that had to wait for others which begin in the past, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,25 @@ def to_fill(detecting: Detecting, starts: Starts, before: Progress) -> dict[int,
     return found
 
 
+def bounds_of(
+    detecting: Detecting, progress: Progress, fills: Mapping[int, Sequence[str]], clock: int
+) -> dict[str, int | None]:
+    """How far policies that begin in the past and are fed by others may decide; None: these have yet to tell theirs."""
+    filled = {name for names in fills.values() for name in names}
+    watermarks = progress.watermarks(detecting, clock)
+    found: dict[str, int | None] = {}
+    for name in filled:
+        fed = progress.listening(detecting, detecting.watches[name], clock).fed
+        # One that begins now tells nothing older than what it begins with.
+        far = [
+            None if each in filled else pace if pace is not None else watermarks.get(each) for each, pace in fed.items()
+        ]
+        if far:
+            known = [each for each in far if each is not None]
+            found[name] = min(known) if len(known) == len(far) else None
+    return found
+
+
 class Filling:
     """Policies over messages of the log, in its order; those from ``begin`` on, stored since an instant, count."""
 
@@ -79,13 +103,16 @@ class Filling:
         bucket: int = 0,
         buckets: int = 1,
         reading: Reading | None = None,
+        bounds: Mapping[str, int | None] = MappingProxyType({}),
     ) -> None:
+        self._bounds = bounds
+        self._quiet: dict[str, int] = {}
         self._detecting, self._instances = detecting, instances
         self._reading = reading
         self._place = (bucket, buckets)
         self._portions = Portions(detecting, begin, since)
         self._knowledge = Knowledge(detecting.ontology)
-        self._progress, _ = Progress().adopted(detecting, None)
+        self._progress = Progress()
         self._states: dict[str, State] = {}
         self._found: dict[str, list[pa.RecordBatch]] = {}
         self._told: set[str] = set()
@@ -94,6 +121,7 @@ class Filling:
     def take(self, messages: Iterable[Stored]) -> None:
         """The next messages, in the terms of now."""
         for message in messages:
+            self._begin(came(message))
             if message.headers.get(CLIENT) in self._detecting.watches:
                 self._told.update(decode_line(line).id for line in stored_lines(message))
             if (clock := self._portions.due(message)) is not None:
@@ -101,9 +129,14 @@ class Filling:
             self._portions.add(message)
             self._clock = max(self._clock, came(message))
 
+    def _begin(self, clock: int) -> None:
+        if not self._progress.policies:
+            self._progress, _ = self._progress.adopted(self._detecting, None, clock)
+
     def filled(self) -> Filled:
         """After the last of them. What is behind it may still be in time: the clock does not go further."""
-        self._step(self._clock)
+        self._begin(0)
+        self._step(self._clock, last=True)
         policies = self._progress.policies
         return Filled(
             states=self._states,
@@ -111,15 +144,20 @@ class Filling:
             reached={name: kept.reached for name, kept in policies.items() if kept.reached is not None},
             seen=self._progress.seen,
             told=frozenset(self._told),
+            quiet=self._quiet,
         )
 
-    def _step(self, clock: int) -> None:
+    def _step(self, clock: int, *, last: bool = False) -> None:
         detecting, (bucket, buckets) = self._detecting, self._place
         some = self._portions.taken()
-        read = detecting.observing.messages([each.body for each in some], [position(each.seq, 0) for each in some])
+        read = detecting.observing.messages(
+            [each.body for each in some],
+            [position(each.seq, 0) for each in some],
+            [each.headers.get(CLIENT, "") for each in some],
+        )
         shown = self._reading.messages(some) if self._reading is not None else None
         progress = self._progress.heard(read.seen if shown is None else shown.seen)
-        watermarks = progress.watermarks(detecting, clock)
+        watermarks = self._held(progress, progress.watermarks(detecting, clock), last=last)
         self._knowledge.take(self._instances)
         enriched = detecting.enrichment.run(read.observed, self._knowledge)
         hidden = NOTHING_HIDDEN if shown is None else shown.hidden
@@ -132,6 +170,21 @@ class Filling:
             if found.batch.num_rows and self._portions.counts:
                 self._found.setdefault(name, []).append(found.batch)
         self._progress, _ = progress.decided(detecting, {}, watermarks)
+
+    def _held(self, progress: Progress, watermarks: dict[str, int], *, last: bool) -> dict[str, int]:
+        """Without going on with those that others feed, before the last step and then further than these are."""
+        if not self._portions.counts:
+            return watermarks
+        for name in self._bounds.keys() & watermarks.keys():
+            bound, reached = self._bounds[name] if last else None, progress.policies[name].reached
+            if last and self._bounds[name] is None:
+                self._quiet[name] = watermarks[name]
+            allowed = [each for each in (bound, reached) if each is not None]
+            if allowed:
+                watermarks[name] = min(watermarks[name], max(allowed))
+            else:
+                del watermarks[name]
+        return watermarks
 
 
 def begin_with(
@@ -150,6 +203,9 @@ def begin_with(
     past: set[str] = set()
     policies = dict(progress.policies)
     known = frozenset[str]().union(*(each.told for each in filled))
+    quiet = {name: time for each in filled for name, time in each.quiet.items() if not starts[name].acts}
+    for name in {name for each in filled for name in each.states} & policies.keys():
+        policies[name] = replace(policies[name], since=starts[name].at, quiet=quiet.get(name))
     for name, reached in {name: reached for each in filled for name, reached in each.reached.items()}.items():
         found = _detections(name, filled) if name not in blind else []
         current, transitions = lifecycle.step({}, found, reached, detecting.watches[name].policy.hold)

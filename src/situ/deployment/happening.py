@@ -71,13 +71,17 @@ def messages_of(
     meeting: Meeting | None = None,
     known: Iterable[Transition] = (),
     failures: list[Failure] | None = None,
+    clock: int = 0,
+    before: Progress | None = None,
 ) -> tuple[Progress, list[Published]]:
     """The messages that tell these transitions, and what actions come to.
 
     ``causes`` are the events at their positions, those that are found; ``former`` knows the policies that are gone.
     ``past`` are the ids of transitions from before a policy came: no action is done for them. Where there are scopes,
     ``meeting`` knows who may see all that; ``known`` are transitions that were told before, and count for it. What
-    cannot be told in a way that nobody foresaw is put to ``failures``, and all else is told.
+    cannot be told in a way that nobody foresaw is put to ``failures``, and all else is told. ``before`` is what was
+    before another deployment, which knows how far those had decided that are gone; the ``clock`` says when it is
+    published.
     """
     parts = None
     if meeting is not None:
@@ -94,8 +98,10 @@ def messages_of(
         if watch is None or knows is None:
             continue  # nobody knows any more what it was about
         told_by = _Telling(name, watch, knows, causes, instances, parts)
+        kept = progress.policies.get(name)
+        quiet = kept.quiet if kept is not None else None
         for each in transitions:
-            told_by.tell(each, acts=each.id not in past)
+            told_by.tell(each, acts=each.id not in past and (quiet is None or each.time >= quiet))
         if failures is not None:
             failures += told_by.failures
         for some in _fitting(told_by.lines):
@@ -110,7 +116,8 @@ def messages_of(
             )
     for name, found in parts.of.items() if parts is not None else ():
         progress = progress.with_parts(name, found)
-    return progress, messages
+    feeders = now.feeders if former is None else now.feeders | former.feeders
+    return progress.marked((each.policy for each in messages), feeders, clock, before or progress), messages
 
 
 class _Parts:

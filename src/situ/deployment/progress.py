@@ -1,22 +1,36 @@
 """What detection remembers from step to step beside the states of kernels: how far event time is, what is open.
 
+Where policies read what others publish, those others come first: a policy decides up to where all who feed it have
+decided in the step before, as long as what they published has come back through the log. Until then a *mark* remembers
+how far they had decided before they published it, and nobody who reads it goes further.
+
 Values: a step that is repeated starts from what its first run started from, and comes to the same. It can be written
 down as JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from situ.deployment.detecting import Detecting, Watch, heard_as
+from situ.event.row import Row
 from situ.situation.meaning import lifecycle
 from situ.situation.meaning.detection import Detection
 from situ.situation.meaning.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
-from situ.situation.meaning.watermark import Seen, merged, seen_as_json, seen_from_json, watermark
+from situ.situation.meaning.watermark import (
+    Listening,
+    Seen,
+    merged,
+    of_policies,
+    seen_as_json,
+    seen_from_json,
+    waits_for,
+    watermark,
+)
 
 FORMAT = 1
 
@@ -31,6 +45,12 @@ class Kept:
 
     digest: str
     reached: int | None = None
+    before: int | None = None
+    """How far it had decided before its last step: whatever that step told is not older."""
+    since: int = 0
+    """When it began to listen to the push sources it listens to."""
+    quiet: int | None = None
+    """No action is done for what was before this: it is of the time before the policy came."""
     open: Open = field(default_factory=lambda: MappingProxyType({}))
     oldest: int | None = field(default=None, compare=False)
     """When that of the open situations was detected last for which this is longest ago; None: not known."""
@@ -38,6 +58,22 @@ class Kept:
     def is_quiet(self, reached: int, hold: int) -> bool:
         """Whether time that goes on to there closes nothing, as far as that is known without looking at them all."""
         return not self.open or (self.oldest is not None and reached <= self.oldest + hold)
+
+
+class Mark(NamedTuple):
+    """What a policy has published and others read: up to which of its events, how far it had decided before, and when.
+
+    ``level`` None: it had decided nothing.
+    """
+
+    incarnation: int
+    number: int
+    level: int | None
+    clock: int
+
+
+Arrived = Mapping[str, tuple[int, int]]
+"""Of policies: incarnation and number of the last event of each that has come through the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +87,22 @@ class Progress:
     seen: Mapping[str, Seen] = field(default_factory=_nothing)
     policies: Mapping[str, Kept] = field(default_factory=_nothing)
     numbers: Mapping[str, int] = field(default_factory=_nothing)
+    marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=_nothing)
+    """Of policies that others read: what has not come through the log yet, in the order it was published."""
 
-    def adopted(self, now: Detecting, former: Detecting | None) -> tuple[Progress, list[Transition]]:
+    def adopted(self, now: Detecting, former: Detecting | None, clock: int = 0) -> tuple[Progress, list[Transition]]:
         """With the policies of another deployment: new ones begin, situations of those that are gone are closed."""
         told: list[Transition] = []
         kept: dict[str, Kept] = {}
         for name, watch in now.watches.items():
             before = self.policies.get(name)
             if before is None:
-                kept[name] = Kept(digest=watch.digest)
+                kept[name] = Kept(digest=watch.digest, since=clock)
             elif before.digest == watch.digest:
                 kept[name] = before
             else:
-                kept[name], closed = _altered(before, watch, former.watches.get(name) if former is not None else None)
+                altered, closed = _altered(before, watch, former.watches.get(name) if former is not None else None)
+                kept[name] = replace(altered, before=before.before, since=clock, quiet=before.quiet)
                 told += closed
         for name, before in self.policies.items():
             if name not in now.watches:
@@ -78,27 +117,69 @@ class Progress:
         for name, watch in now.watches.items():
             before = former.watches.get(name) if former is not None else None
             if before is not None and before.reads != watch.reads:
-                for push in watch.patience:
+                for push in (*watch.patience, *map(of_policies, watch.patience)):
                     heard = self.seen.get(heard_as(push, before.reads))
                     if heard is not None:
                         found.setdefault(heard_as(push, watch.reads), heard)
         return found if len(found) > len(self.seen) else self.seen
 
-    def heard(self, *parts: Mapping[str, Seen]) -> Progress:
-        """With what parts of a batch have seen of push sources."""
-        return replace(self, seen=merged(self.seen, *parts))
+    def heard(self, *parts: Mapping[str, Seen], arrived: Arrived = MappingProxyType({})) -> Progress:
+        """With what parts of a batch have seen of push sources, and what of policies has come with it."""
+        return replace(self, seen=merged(self.seen, *parts)).arrived(arrived)
+
+    def arrived(self, last: Arrived) -> Progress:
+        """With what policies published up to these events: it has come through the log, or never will."""
+        came = {name: last[name] for name in last if name in self.marks and self.marks[name][0][:2] <= last[name]}
+        if not came:
+            return self
+        left = {
+            name: tuple(mark for mark in marks if mark[:2] > came[name]) if name in came else marks
+            for name, marks in self.marks.items()
+        }
+        return replace(self, marks={name: marks for name, marks in left.items() if marks})
+
+    def given_up(self, before: int) -> Progress:
+        """Without waiting for what was published before a time, by a clock that waits for what is on its way."""
+        overdue = {name: [mark for mark in marks if mark.clock < before] for name, marks in self.marks.items()}
+        return self.arrived({name: marks[-1][:2] for name, marks in overdue.items() if marks})
+
+    def marked(self, names: Iterable[str], feeders: Collection[str], clock: int, before: Progress) -> Progress:
+        """With a mark for each of these policies that has published something others read.
+
+        ``before`` is what was before the last step, or before another deployment: it knows those that are gone.
+        """
+        marks = dict(self.marks)
+        for name in dict.fromkeys(names):
+            if name in feeders:
+                kept, former = self.policies.get(name), before.policies.get(name)
+                level = kept.before if kept is not None else former.reached if former is not None else None
+                mark = Mark(self.incarnation, self.numbers[name], level, clock)
+                marks[name] = (*marks.get(name, ()), mark)
+        return replace(self, marks=marks) if marks != self.marks else self
 
     def heard_by(self, watch: Watch) -> Mapping[str, Seen]:
-        """What a policy has seen of its push sources; nothing of what it does not see."""
-        if watch.reads is None:
-            return self.seen
+        """What a policy has seen of its push sources; nothing of what it does not see.
+
+        Of those that feed it, it is known how far they are; their events tell nothing about it.
+        """
+        found = {}
+        for push in watch.patience:
+            heard = [self._heard(push, watch)]
+            if not watch.fed or watch.circular:
+                heard.append(self._heard(of_policies(push), watch))
+            some = [each for each in heard if each is not None]
+            if some:
+                found[push] = reduce(Seen.merge, some)
+        return found
+
+    def _heard(self, push: str, watch: Watch) -> Seen | None:
         # Where nothing is hidden, as before there were scopes and in tests of policies, all have seen the same.
-        found = {push: self.seen.get(heard_as(push, watch.reads), self.seen.get(push)) for push in watch.patience}
-        return {push: seen for push, seen in found.items() if seen is not None}
+        return self.seen.get(heard_as(push, watch.reads), self.seen.get(push))
 
     def heard_of(self, push: str) -> Seen | None:
         """What all policies together have seen of a push source."""
-        found = [seen for name, seen in self.seen.items() if name == push or name.startswith(f"{push}@")]
+        names = (push, of_policies(push))
+        found = [seen for name, seen in self.seen.items() if name.partition("@")[0] in names]
         return reduce(Seen.merge, found) if found else None
 
     def watermarks(self, detecting: Detecting, clock: int) -> dict[str, int]:
@@ -106,10 +187,53 @@ class Progress:
         found = {}
         for name, watch in detecting.watches.items():
             kept = self.policies.get(name)
-            now = watermark(self.heard_by(watch), watch.patience, clock, kept.reached if kept is not None else None)
+            now = watermark(
+                self.heard_by(watch),
+                watch.patience,
+                clock,
+                kept.reached if kept is not None else None,
+                self.listening(detecting, watch, clock),
+            )
             if now is not None:
                 found[name] = now
         return found
+
+    def waits_for(self, detecting: Detecting, watch: Watch, clock: int) -> str | None:
+        """The push source or the policy that holds a policy back; None: nothing does."""
+        return waits_for(self.heard_by(watch), watch.patience, clock, self.listening(detecting, watch, clock))
+
+    def lags(self, detecting: Detecting, clock: int) -> bool:
+        """Whether another step would decide more, though nothing comes."""
+        watermarks = self.watermarks(detecting, clock)
+        return any(now != self.policies[name].reached for name, now in watermarks.items())
+
+    def listening(self, detecting: Detecting, watch: Watch, clock: int) -> Listening:
+        """How a policy listens: since when, and how far those are that feed it."""
+        kept = self.policies.get(watch.name)
+        fed = {name: self._pace(detecting, name, clock) for name in watch.fed}
+        # What policies still had to say that are gone now, of which nobody knows any more whom they fed.
+        for name in self.marks.keys() - detecting.watches.keys():
+            if any(self._heard(of_policies(push), watch) is not None for push in watch.patience):
+                fed[name] = self.marks[name][0].level
+        return Listening(since=kept.since if kept is not None else 0, awaited=watch.awaited, fed=fed)
+
+    def _pace(self, detecting: Detecting, name: str, clock: int) -> int | None:
+        """How far a policy has decided, as far as all that it published before has come; None: it has not.
+
+        One that has nothing to decide, since it never heard anything, is as far as the clock, less what it is granted.
+        """
+        if name in self.marks:
+            return self.marks[name][0].level
+        kept, watch = self.policies.get(name), detecting.watches[name]
+        if kept is not None and kept.reached is not None:
+            return kept.reached
+        # One that others feed decides in this step, if it can.
+        if watch.fed or self.heard_by(watch):
+            return None
+        listening = self.listening(detecting, watch, clock)
+        if waits_for({}, watch.patience, clock, listening) is not None:
+            return None
+        return clock - max((each.lateness for each in watch.patience.values()), default=0)
 
     def decided(
         self, detecting: Detecting, detections: Mapping[str, Sequence[Detection]], watermarks: Mapping[str, int]
@@ -123,12 +247,12 @@ class Progress:
                 continue
             kept, new, hold = policies[name], detections.get(name, ()), watch.policy.hold
             if not new and kept.is_quiet(reached, hold):
-                policies[name] = replace(kept, reached=reached)
+                policies[name] = replace(kept, reached=reached, before=kept.reached)
                 continue
             current, transitions = lifecycle.step(kept.open, new, reached, hold)
             told += transitions
             oldest = min((each.last for each in current.values()), default=None)
-            policies[name] = replace(kept, reached=reached, open=current, oldest=oldest)
+            policies[name] = replace(kept, reached=reached, before=kept.reached, open=current, oldest=oldest)
         return replace(self, policies=policies), told
 
     def numbered(self, policy: str, count: int) -> tuple[Progress, int]:
@@ -168,10 +292,10 @@ class Progress:
             "incarnation": self.incarnation,
             "seen": seen_as_json(self.seen),
             "policies": {
-                name: {"digest": kept.digest, "reached": kept.reached, "open": open_as_json(kept.open)}
-                for name, kept in sorted(self.policies.items())
+                name: {**_about(kept), "open": open_as_json(kept.open)} for name, kept in sorted(self.policies.items())
             },
             "numbers": dict(sorted(self.numbers.items())),
+            "marks": _marks_as_json(self.marks),
         }
 
     @classmethod
@@ -183,10 +307,11 @@ class Progress:
             incarnation=int(stored["incarnation"]),
             seen=seen_from_json(stored["seen"]),
             policies={
-                name: Kept(digest=each["digest"], reached=each["reached"], open=open_from_json(each["open"]))
+                name: Kept(**_kept(each), open=open_from_json(each["open"]))
                 for name, each in stored["policies"].items()
             },
             numbers={name: int(number) for name, number in stored["numbers"].items()},
+            marks=_marks_from_json(stored),
         )
 
     def changes(self, former: Progress) -> dict[str, Any]:
@@ -205,6 +330,7 @@ class Progress:
             },
             "gone": sorted(former.policies.keys() - self.policies.keys()),
             "numbers": {name: n for name, n in sorted(self.numbers.items()) if former.numbers.get(name) != n},
+            "marks": _marks_as_json(self.marks),
         }
 
     def changed(self, stored: Mapping[str, Any]) -> Progress:
@@ -217,22 +343,56 @@ class Progress:
             current = {**before, **open_from_json(each["open"])}
             for bindings in each["closed"]:
                 del current[tuple(sorted(bindings.items()))]
-            policies[name] = Kept(digest=each["digest"], reached=each["reached"], open=current)
+            policies[name] = Kept(**_kept(each), open=current)
         return Progress(
             incarnation=int(stored["incarnation"]),
             seen=seen_from_json(stored["seen"]),
             policies=policies,
             numbers={**self.numbers, **{name: int(number) for name, number in stored["numbers"].items()}},
+            marks=_marks_from_json(stored),
         )
+
+
+def last_of(rows: Iterable[Row], names: Collection[str]) -> Arrived:
+    """How far these policies are by what of them is among events of the log."""
+    found: dict[str, tuple[int, int]] = {}
+    for row in rows if names else ():
+        if row.client in names:
+            found[row.client] = max(found.get(row.client, (0, 0)), (row.incarnation, row.seq))
+    return found
 
 
 def _changes(kept: Kept, former: Kept | None) -> dict[str, Any]:
     before: Open = former.open if former is not None else {}
     if before is kept.open:
-        return {"digest": kept.digest, "reached": kept.reached, "open": open_as_json({}), "closed": []}
+        return {**_about(kept), "open": open_as_json({}), "closed": []}
     opened = {bindings: each for bindings, each in kept.open.items() if before.get(bindings) is not each}
     closed = [dict(bindings) for bindings in before if bindings not in kept.open]
-    return {"digest": kept.digest, "reached": kept.reached, "open": open_as_json(opened), "closed": closed}
+    return {**_about(kept), "open": open_as_json(opened), "closed": closed}
+
+
+def _about(kept: Kept) -> dict[str, Any]:
+    about = {"digest": kept.digest, "reached": kept.reached, "before": kept.before, "since": kept.since}
+    return about if kept.quiet is None else {**about, "quiet": kept.quiet}
+
+
+def _kept(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What was stored before policies could wait for each other says less; nothing of it is waited for then."""
+    return {
+        "digest": stored["digest"],
+        "reached": stored["reached"],
+        "before": stored.get("before", stored["reached"]),
+        "since": stored.get("since", 0),
+        "quiet": stored.get("quiet"),
+    }
+
+
+def _marks_as_json(marks: Mapping[str, tuple[Mark, ...]]) -> dict[str, Any]:
+    return {name: [list(mark) for mark in marks[name]] for name in sorted(marks)}
+
+
+def _marks_from_json(stored: Mapping[str, Any]) -> dict[str, tuple[Mark, ...]]:
+    return {name: tuple(Mark(*mark) for mark in marks) for name, marks in stored.get("marks", {}).items()}
 
 
 def _altered(before: Kept, watch: Watch, former: Watch | None) -> tuple[Kept, list[Transition]]:

@@ -18,7 +18,7 @@ from situ.deployment.hiding import Hidden
 from situ.deployment.seeing import Seeing
 from situ.event.instants import microseconds, read_instant
 from situ.event.lines import decode_line, read_stamp, stored_lines
-from situ.event.message import STAMP, Stored, position, split_lines
+from situ.event.message import CLIENT, STAMP, Stored, position, split_lines
 from situ.event.row import Row
 from situ.situation.meaning.watermark import Seen
 from situ.subscription.sight import Look
@@ -50,6 +50,7 @@ class _Event:
     time: int
     received: int
     look: Look
+    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +80,13 @@ class Reading:
 
     def rows(self, rows: Iterable[Row]) -> Shown:
         """What policies see of these events."""
-        look = self._seeing.look
+        look, is_own = self._seeing.look, self._observing.is_own
         return self._shown(
-            [_Event(row.pos, row.type, row.time, row.recv, look(row)) for row in rows if row.type in self._listened]
+            [
+                _Event(row.pos, row.type, row.time, row.recv, look(row), is_own(row.client))
+                for row in rows
+                if row.type in self._listened
+            ]
         )
 
     def messages(self, messages: Iterable[Stored]) -> Shown:
@@ -99,7 +104,8 @@ class Reading:
                 continue
             pos = position(message.seq, place)
             look = common or self._look(read, line, pos)
-            yield _Event(pos, read.type, _instant(read.time), _instant(read.siturecv or read.time), look)
+            own = self._observing.is_own(message.headers.get(CLIENT, ""))
+            yield _Event(pos, read.type, _instant(read.time), _instant(read.siturecv or read.time), look, own)
 
     def _common(self, message: Stored) -> Look | None:
         """What all events of a message look like, if it says so and that is enough to decide."""
@@ -119,10 +125,10 @@ class Reading:
         seen: dict[str, Seen] = {}
         for reads in self._reads:
             positions: list[int] = []
-            times: dict[str, list[tuple[int, int]]] = {}
+            times: dict[str, list[tuple[int, int, bool]]] = {}
             for event in events:
                 if self._sees(event.look, reads):
-                    times.setdefault(event.type, []).append((event.time, event.received))
+                    times.setdefault(event.type, []).append((event.time, event.received, event.own))
                 else:
                     positions.append(event.pos)
             if positions:

@@ -5,7 +5,7 @@ Where policies are worked in several partitions, an engine does the parts of thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from situ.deployment.detecting import Detecting
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of
-from situ.deployment.progress import Progress
+from situ.deployment.progress import Arrived, Progress, last_of
 from situ.deployment.reading import Reading
 from situ.event.isolation import Failure, failure_of, is_of_event, largest_working
 from situ.event.row import Row
@@ -66,6 +66,7 @@ class Worked:
     enriched: Enriched
     observed: tuple[Observed, ...]
     late: Mapping[int, list[str]]
+    clock: int
     failed: Mapping[int, Failure] = field(default_factory=dict)
     begun_anew: Mapping[str, Failure] = field(default_factory=dict)
 
@@ -80,9 +81,10 @@ def step(
     knowledge: Knowledge,
     instances: Instances,
     hidden: Hidden = NOTHING_HIDDEN,
+    held: Collection[str] = (),
 ) -> Step:
-    """Take in observations, and decide what the watermarks of now allow."""
-    worked = work(detecting, progress, states, observed, seen, clock, knowledge, instances, hidden)
+    """Take in observations, and decide what the watermarks of now allow; those that are ``held`` decide nothing."""
+    worked = work(detecting, progress, states, observed, seen, clock, knowledge, instances, hidden, held=held)
     return decide(detecting, worked, worked.found)
 
 
@@ -96,13 +98,19 @@ def work(
     knowledge: Knowledge,
     instances: Instances,
     hidden: Hidden = NOTHING_HIDDEN,
+    arrived: Arrived = MappingProxyType({}),
+    held: Collection[str] = (),
 ) -> Worked:
-    """Take in observations, each policy those that are not ``hidden`` from it, up to the watermarks of now."""
+    """Take in observations, each policy those that are not ``hidden`` from it, up to the watermarks of now.
+
+    ``arrived`` is how far policies are by what of them has come with these.
+    """
     observed = tuple(observed)
     reached = {name: kept.reached for name, kept in progress.policies.items() if kept.reached is not None}
     late = detecting.late(observed, reached, hidden)
-    progress = progress.heard(seen)
+    progress = progress.heard(seen, arrived=arrived)
     watermarks = progress.watermarks(detecting, clock)
+    watermarks = {name: now for name, now in watermarks.items() if name not in held}
     knowledge.take(instances)
     enriched = detecting.enrichment.run(observed, knowledge)
     after: dict[str, State] = {}
@@ -141,6 +149,7 @@ def work(
         late=late,
         failed=failed,
         begun_anew=begun_anew,
+        clock=clock,
     )
 
 
@@ -204,9 +213,13 @@ def work_rows(
 ) -> Worked:
     """Take in events of the log, of which policies see what ``reading`` says; without it, everything."""
 
+    arrived = last_of(rows, progress.marks)
+
     def take(rows: Sequence[Row]) -> Worked:
         read = read_rows(detecting, reading, rows)
-        return work(detecting, progress, states, read.observed, read.seen, clock, knowledge, instances, read.hidden)
+        return work(
+            detecting, progress, states, read.observed, read.seen, clock, knowledge, instances, read.hidden, arrived
+        )
 
     try:
         return take(rows)
@@ -282,6 +295,8 @@ def decide(detecting: Detecting, worked: Worked, found: Detections) -> Step:
         found, lambda some: worked.progress.decided(detecting, some, worked.watermarks)
     )
     due = progress.has_open or any(state.due is not None for state in worked.states.values())
+    # Those that others feed decide a step after these.
+    due = due or (bool(detecting.feeders) and progress.lags(detecting, worked.clock))
     return Step(
         progress=progress,
         states=worked.states,

@@ -7,7 +7,7 @@ one, the clock says what the test lets it say, and nothing is published.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -22,7 +22,7 @@ from situ.situation.enrichment.known import Knowledge
 from situ.situation.enrichment.observe import kept, observe
 from situ.situation.enrichment.observe_columns import Observations
 from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Instances, Observation
+from situ.situation.meaning.detection import Cause, Instances, Observation
 from situ.situation.meaning.lifecycle import Transition
 from situ.situation.meaning.policy_test import Found, GivenEvent, PolicyTest, situations
 from situ.situation.meaning.reference import detect
@@ -45,6 +45,13 @@ class Tried:
     observations: tuple[Observation, ...]
     instances: Instances
     late: tuple[GivenEvent, ...] = ()
+    late_for: Mapping[str, frozenset[Cause]] = field(default_factory=dict)
+    """The same by policy."""
+    told: tuple[Transition, ...] = ()
+    settled: Mapping[str, int] = field(default_factory=dict)
+    """How far each policy has decided; one that has decided nothing is not among them."""
+    waits_for: Mapping[str, str] = field(default_factory=dict)
+    """What policies wait for at the end."""
 
 
 def tables_of(test: PolicyTest, detecting: Detecting, sources: Mapping[str, Source]) -> dict[str, Table]:
@@ -59,18 +66,31 @@ def tables_of(test: PolicyTest, detecting: Detecting, sources: Mapping[str, Sour
 
 def try_policies(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Table], types: Types) -> Tried:
     """Run a test the way engines run."""
-    run = _Run(detecting, detecting.tables.of(tables))
+    run = _Run(detecting, detecting.tables.of(tables), begin_of(test))
     late = []
+    late_for: dict[str, set[Cause]] = {}
     for number, event in enumerate(test.events, 1):
-        run.step(_NOTHING, event.received)
-        if run.step(read_event(event, number, detecting, types), event.received).late:
+        run.settle(event.received)
+        policies = run.step(read_event(event, number, detecting, types), event.received).late
+        if policies:
             late.append(event)
-    run.step(_NOTHING, end_of(test))
+        for name in {name for names in policies.values() for name in names}:
+            late_for.setdefault(name, set()).add(Cause(event.source, event.id))
+    run.settle(end_of(test))
+    progress = run.progress
     return Tried(
         found=tuple(situations(run.told)),
         observations=tuple(observe(test.events, detecting.push, types)),
         instances=run.instances,
         late=tuple(late),
+        late_for={name: frozenset(causes) for name, causes in late_for.items()},
+        told=tuple(run.told),
+        settled={name: kept.reached for name, kept in progress.policies.items() if kept.reached is not None},
+        waits_for={
+            name: found
+            for name, watch in detecting.watches.items()
+            if (found := progress.waits_for(detecting, watch, end_of(test))) is not None
+        },
     )
 
 
@@ -102,6 +122,11 @@ def body_of(event: GivenEvent, number: int, types: Types) -> bytes:
     return join_lines([encode_row(row)])
 
 
+def begin_of(test: PolicyTest) -> int:
+    """When policies begin to listen: with the first event."""
+    return test.events[0].received if test.events else 0
+
+
 def end_of(test: PolicyTest) -> int:
     """What the clock says at the end of a test."""
     if test.clock is not None:
@@ -112,12 +137,19 @@ def end_of(test: PolicyTest) -> int:
 class _Run:
     """Steps of detection, one after the other."""
 
-    def __init__(self, detecting: Detecting, instances: Instances) -> None:
+    def __init__(self, detecting: Detecting, instances: Instances, begin: int) -> None:
         self.detecting, self.instances = detecting, instances
         self.knowledge = Knowledge(detecting.ontology)
-        self.progress, _ = Progress().adopted(detecting, None)
+        self.progress, _ = Progress().adopted(detecting, None, begin)
         self.states: States = {}
         self.told: list[Transition] = []
+
+    def settle(self, clock: int) -> None:
+        """Let the clock go on; a policy that others feed decides a step after they did."""
+        before = None
+        while before is None or before != self.progress.watermarks(self.detecting, clock):
+            before = self.progress.watermarks(self.detecting, clock)
+            self.step(_NOTHING, clock)
 
     def step(self, read: Observations, clock: int) -> Step:
         done = step(

@@ -41,7 +41,7 @@ from situ.edge.snapshot import Snapshot
 from situ.edge.taken import StepsTaken, Taken
 from situ.event.isolation import Failure, failed_by
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
-from situ.event.message import PLACES, position
+from situ.event.message import PLACES, EventKey, position
 from situ.event.row import Bad, Row
 from situ.situation.enrichment.known import Knowledge
 from situ.situation.meaning.detection import Instances
@@ -133,7 +133,7 @@ class EdgeDetection:
         last = (await self._bus.state(Names(plan.zone).root_stream)).last
         if record is None or record.reached > last:
             self._use(plan)
-            progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None)
+            progress, _ = Progress(incarnation=_now()).adopted(plan.detecting, None, _now())
             self._progress = progress.beyond(highest)
             # What was there before is nothing that policies have to judge, also after a crash.
             self._taken.know_between(1, last)
@@ -176,6 +176,9 @@ class EdgeDetection:
         if self._plan is not plan:
             await self._change(plan, publish)
         self._queue.extend(left.rest)
+        # What was published before the record was written is in the log since then; what is not is dead letters.
+        for name, marks in record.progress.marks.items():
+            self._queue.append(Taken(0, (), plan, EventKey(name, marks[-1].incarnation, marks[-1].number)))
         self._woken.set()
 
     async def _take_again(self, done: Done, left: LeftInLog) -> None:
@@ -224,8 +227,8 @@ class EdgeDetection:
 
     def take(self, seq: int, rows: Sequence[Row], plan: Plan) -> None:
         """A message of the root log that is routed."""
-        listened = plan.detecting.observing.types
-        if plan is self._plan and not any(row.type in listened for row in rows):
+        listened, marked = plan.detecting.observing.types, self._progress.marks
+        if plan is self._plan and not any(row.type in listened or row.client in marked for row in rows):
             if self._queue or self._in_hand:
                 self._queue.append(Taken(seq, (), plan))  # noted in its turn: what is before it is not taken yet
             else:
@@ -233,6 +236,12 @@ class EdgeDetection:
             return
         self._queue.append(Taken(seq, rows, plan))
         self._woken.set()
+
+    def settle(self, last: EventKey, plan: Plan) -> None:
+        """What a policy published up to this event was routed before, all that did not become dead letters."""
+        if last.client in self._progress.marks:
+            self._queue.append(Taken(0, (), plan, last))
+            self._woken.set()
 
     def adopt(self, plan: Plan) -> None:
         """Everything behind this is worked by another deployment."""
@@ -288,11 +297,20 @@ class EdgeDetection:
             await self._keep_late(found.late, taken)
             await self._keep_failed(found, taken)
             self._taken.step(clock, messages)
+            self._settled(taken)
             await self._tell(found.told, publish)
-            while self._queue and self._queue[0].plan is self._plan and not self._queue[0].rows:
+            while self._queue and self._queue[0].seq and self._queue[0].plan is self._plan and not self._queue[0].rows:
                 self._taken.passed(self._queue.popleft().seq)
             if not self._queue:
                 return
+
+    def _settled(self, taken: Sequence[Taken]) -> None:
+        """Expect nothing more of what became dead letters: nobody finds them in the log, so it is written down."""
+        last = {each.settled.client: (each.settled.incarnation, each.settled.seq) for each in taken if each.settled}
+        progress = self._progress.arrived(last)
+        if progress is not self._progress:
+            self._progress = progress
+            self._note(())
 
     def _same_plan(self) -> list[Taken]:
         taken: list[Taken] = []
@@ -305,14 +323,18 @@ class EdgeDetection:
         former, before = self._detecting, self._progress
         told = self._switch(plan)
         begun = await self._begin_earlier(before)
-        await self._tell([*told, *begun.told], publish, former=former, past=begun.past, known=begun.known)
+        await self._tell(
+            [*told, *begun.told], publish, former=former, past=begun.past, known=begun.known, before=before
+        )
         await self._keep()
 
     async def _begin_earlier(self, before: Progress) -> Begun:
         """Policies that are new and are to begin in the past take what the log holds since then."""
         assert self._plan is not None
         taken = partial(self._taken.is_taken, self._taken.recent)
-        filled = await fill(self._bus, self._plan, before, self._instances(), self._taken.reached, taken)
+        filled = await fill(
+            self._bus, self._plan, before, self._progress, self._instances(), self._taken.reached, taken, _now()
+        )
         blind = self._plan.meeting.blind if self._plan.meeting is not None and filled else ()
         begun = begin_with(self._progress, self._detecting, self._plan.deployment.starts, filled, blind)
         self._progress = begun.progress
@@ -323,7 +345,7 @@ class EdgeDetection:
     def _switch(self, plan: Plan) -> list[Transition]:
         former = self._detecting
         self._use(plan)
-        self._progress, told = self._progress.adopted(plan.detecting, former)
+        self._progress, told = self._progress.adopted(plan.detecting, former, _now())
         kept = {name for name, watch in plan.detecting.watches.items() if _same(watch, former.watches.get(name))}
         self._states = {name: state for name, state in self._states.items() if name in kept}
         return told
@@ -427,10 +449,11 @@ class EdgeDetection:
         former: Detecting | None = None,
         past: Collection[str] = (),
         known: Sequence[Transition] = (),
+        before: Progress | None = None,
     ) -> None:
         """Publish what happened, written down before; no action is done for what is ``past``.
 
-        What is ``known`` was told before, and counts for who may see the rest.
+        What is ``known`` was told before, and counts for who may see the rest; ``before`` another deployment began.
         """
         assert self._plan is not None
         meeting = self._plan.meeting
@@ -440,7 +463,18 @@ class EdgeDetection:
         instances = self._instances()
         failures: list[Failure] = []
         self._progress, published = messages_of(
-            told, self._detecting, former, self._progress, causes, instances, past, meeting, known, failures
+            told,
+            self._detecting,
+            former,
+            self._progress,
+            causes,
+            instances,
+            past,
+            meeting,
+            known,
+            failures,
+            _now(),
+            before,
         )
         self._mistakes.take(failures)
         self._note(published)

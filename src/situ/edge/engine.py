@@ -81,6 +81,8 @@ class _Logged:
     lines: list[bytes]
     stored: asyncio.Future[Ack] | None
     letters: list[tuple[Message, asyncio.Future[Ack]]]
+    own: bool = False
+    """Whether a policy said it."""
 
     @property
     def stores(self) -> list[asyncio.Future[Ack]]:
@@ -296,7 +298,7 @@ class EdgeEngine:
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
         taken = await self._all_worked_in(body, key, received, plan, own=own)
-        logged, told = await self._store(key, count, taken, plan, self._logged.put_nowait)
+        logged, told = await self._store(key, count, taken, plan, self._logged.put_nowait, own=own)
         return _together([store for each in logged for store in each.stores], told)
 
     async def _store(
@@ -306,10 +308,13 @@ class EdgeEngine:
         taken: _Taken,
         plan: Plan,
         then: Callable[[_Logged], None] = lambda logged: None,
+        *,
+        own: bool = False,
     ) -> tuple[list[_Logged], tuple[Dead, ...]]:
         """Hand what became of a message to the logs, and then to who is named; nothing if all of it was taken before.
 
-        Several messages may be on their way here at a time; what is handed on comes in the order of the logs.
+        Several messages may be on their way here at a time; what is handed on comes in the order of the logs. Of an
+        ``own`` message all is handed on: policies may wait for it, and it may be dead letters.
         """
         good, lines, bad = taken.good, taken.lines, taken.bad
         if not plan.interpretation.incoming.is_empty:
@@ -337,11 +342,12 @@ class EdgeEngine:
                 first, last = good[some.start], good[some.stop - 1]
                 at = replace(key, seq=first.seq)
                 logged.append(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
-            if taken.last:
+            if taken.last or own:
+                final = taken.last or key.seq + count - 1
                 rest = packed[-1][0] if packed else slice(0, 0)
                 at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
                 last_store = stored[-1] if stored else None
-                logged.append(_Logged(at, taken.last, plan, good[rest], lines[rest], last_store, letters))
+                logged.append(_Logged(at, final, plan, good[rest], lines[rest], last_store, letters, own))
             for each in logged:
                 then(each)
         told = tuple(_told(each) for each in bad)
@@ -542,17 +548,21 @@ class EdgeEngine:
                 continue
             self._routes = True
             try:
-                await self._route_logged(logged)
+                stored = await self._route_logged(logged)
             except Exception as error:  # noqa: BLE001 - of this message: what comes behind it is routed
+                stored = True
                 failure = self.mistakes.note(error, "route")
                 with self.mistakes.noted("route"):
                     bad = [failed_by(failure, row) for row in logged.rows]
                     await self._dispatcher.refuse(bad, logged.plan)
+            if logged.own and stored:
+                self._detection.settle(replace(logged.key, seq=logged.last), logged.plan)
             if self._logged.empty():
                 await self._dispatcher.settle()
             self._routes = False
 
-    async def _route_logged(self, logged: _Logged) -> None:
+    async def _route_logged(self, logged: _Logged) -> bool:
+        """Whether all of it is in the logs."""
         self._bring_up(logged)
         stored = []
         for number, (letter, future) in enumerate(logged.letters, 1):
@@ -562,6 +572,7 @@ class EdgeEngine:
         if logged.stored is not None:
             stored.append(await self._route(logged, logged.stored))
         self._reach(logged, whole=all(stored))
+        return all(stored)
 
     def _bring_up(self, logged: _Logged) -> None:
         """A message that had to wait for the bus on its way here may have been taken by an older plan than the one it

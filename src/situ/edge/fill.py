@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from situ.bus.interface import Bus
 from situ.bus.names import Names
-from situ.deployment.filling import Filled, Filling, to_fill
+from situ.deployment.filling import Filled, Filling, bounds_of, to_fill
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.log_time import looked_back
 from situ.deployment.plan import Plan
@@ -29,17 +29,25 @@ async def fill(
     bus: Bus,
     plan: Plan,
     before: Progress,
+    progress: Progress,
     instances: Instances,
     until: int,
     is_taken: Callable[[int], bool],
+    clock: int,
 ) -> list[Filled]:
-    """What policies that are new to ``before`` have of the log up to a message, of those that were taken."""
+    """What policies that are new to ``before`` have of the log up to a message, of those that were taken.
+
+    ``progress`` knows how far those are that feed them.
+    """
     stream, found = Names(plan.zone).root_stream, list[Filled]()
-    for since, names in to_fill(plan.detecting, plan.deployment.starts, before).items():
+    fills = to_fill(plan.detecting, plan.deployment.starts, before)
+    bounds = bounds_of(plan.detecting, progress, fills, clock)
+    for since, names in fills.items():
         detecting = plan.detecting.only(names)
         begin = await bus.find(stream, instant_at(since))
         first = await bus.find(stream, instant_at(max(since - looked_back(detecting), 0)))
-        filling = Filling(detecting, instances, begin, since, reading=Reading.of(detecting, plan.seeing))
+        reading = Reading.of(detecting, plan.seeing)
+        filling = Filling(detecting, instances, begin, since, reading=reading, bounds=bounds)
         some: list[Stored] = []
         if first <= until:
             async with aclosing(bus.read(stream, first, until)) as messages:

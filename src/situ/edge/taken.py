@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from situ.deployment.plan import Plan
+from situ.event.message import EventKey
 from situ.event.row import Row
 
 RECENT = 4096
@@ -20,6 +21,8 @@ class Taken:
     seq: int
     rows: Sequence[Row]
     plan: Plan
+    settled: EventKey | None = None
+    """No message, but news: what this policy published up to this event is in the log, or is dead letters."""
 
 
 class StepsTaken:

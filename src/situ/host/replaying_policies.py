@@ -1,7 +1,8 @@
 """Policies over a part of the root log: what they would have detected. Nothing is published, and no action is done.
 
 The steps are those of an engine, and the clock is that of the log: it says when each message came. Tables are
-taken as they are when the replay begins. What policies look back on is read, too, from before the time asked for.
+taken as they are when the replay begins. What policies look back on is read, too, from before the time asked for. One
+that reads what other policies published decides when all of the log is read: it does not say how far those were.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from situ.deployment.detecting import Detecting
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, positions_left
 from situ.deployment.interpreting import Interpretation
-from situ.deployment.log_time import Portions, looked_back
+from situ.deployment.log_time import Portions, came, looked_back
 from situ.deployment.progress import Progress
 from situ.deployment.reading import Reading
 from situ.deployment.seeing import Seeing
@@ -30,7 +31,7 @@ from situ.deployment.tally import Tally
 from situ.edge.epochs import learn_stored
 from situ.event.instants import instant_at, microseconds
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import PLACES, Stored, position
+from situ.event.message import CLIENT, PLACES, Stored, position
 from situ.event.row import Row
 from situ.host.replaying import span
 from situ.situation.enrichment.enrich import Observed
@@ -88,22 +89,26 @@ async def replay_policies(
 ) -> Outcome:
     """What these policies make of what was stored in this time."""
     seeing = Seeing.of(deployment.numbered())
-    detecting = Detecting(
-        policies,
+    everybody = {**deployment.running, **{each.name: each for each in policies}}
+    whole = Detecting(
+        everybody.values(),
         deployment.ontology,
         deployment.push,
         deployment.sources,
         deployment.types,
         deployment.settings.defaults,
-        reads=None if seeing is None else {each.name: deployment.scopes.tags_of(each.name).reads for each in policies},
+        deployment.actions,
+        None if seeing is None else {name: deployment.scopes.tags_of(name).reads for name in everybody},
     )
+    names = [each.name for each in policies]
+    detecting, held = whole.only(names), frozenset(name for name in names if whole.watches[name].fed)
     begin, last = await span(bus, since, until)
     if begin > last:
         return Outcome(looked=_looked(detecting))
     early = instant_at(max(microseconds(since) - looked_back(detecting), 0))
     first, _ = await span(bus, early, until)
     instances = await asyncio.to_thread(_instances, folder, deployment, detecting)
-    work = _Work(detecting, instances, begin, microseconds(since), Reading.of(detecting, seeing))
+    work = _Work(detecting, instances, begin, microseconds(since), Reading.of(detecting, seeing), held)
     interpretation = Interpretation.of(deployment)
     async with aclosing(bus.read(Names(bus.zone).root_stream, first, last)) as messages:
         async for message in messages:
@@ -113,7 +118,7 @@ async def replay_policies(
             work.add(in_terms_of_now(message, interpretation))
             if progress is not None:
                 progress("", message.seq - first + 1, last - first + 1)
-    await asyncio.to_thread(work.step, max(microseconds(until), work.clock))
+    await asyncio.to_thread(work.end, microseconds(until))
     return work.outcome()
 
 
@@ -130,13 +135,20 @@ class _Work:
     """Messages of the log, worked portion by portion; from ``begin`` on, stored since then, they count."""
 
     def __init__(
-        self, detecting: Detecting, instances: Instances, begin: int, since: int, reading: Reading | None
+        self,
+        detecting: Detecting,
+        instances: Instances,
+        begin: int,
+        since: int,
+        reading: Reading | None,
+        held: frozenset[str],
     ) -> None:
-        self._reading = reading
+        """``held`` are the policies that other policies feed."""
+        self._reading, self._held = reading, held
         self._portions = Portions(detecting, begin, since)
         self._detecting, self._instances = detecting, instances
         self._knowledge = Knowledge(detecting.ontology)
-        self._progress, _ = Progress().adopted(detecting, None)
+        self._progress = Progress()
         self._states: States = {}
         self._tally = Tally()
         self._looked = _looked(detecting)
@@ -148,14 +160,26 @@ class _Work:
         return self._portions.due(message)
 
     def add(self, message: Stored) -> None:
+        if not self._progress.policies:
+            self._progress, _ = self._progress.adopted(self._detecting, None, came(message))
         self._portions.add(message)
+
+    def end(self, clock: int) -> None:
+        """Work the rest; now all can be decided that the log allows."""
+        held = self._held
+        self.step(max(clock, self.clock))
+        self._held = frozenset()
+        if held:
+            self.step(self.clock)
 
     def step(self, clock: int) -> None:
         """Work what is gathered, and decide what can be at that time."""
         some, counts = self._portions.taken(), self._portions.counts
         self.clock = max(self.clock, clock)
         read = self._detecting.observing.messages(
-            [each.body for each in some], [position(each.seq, 0) for each in some]
+            [each.body for each in some],
+            [position(each.seq, 0) for each in some],
+            [each.headers.get(CLIENT, "") for each in some],
         )
         shown = self._reading.messages(some) if self._reading is not None else None
         done = step(
@@ -168,6 +192,7 @@ class _Work:
             self._knowledge,
             self._instances,
             NOTHING_HIDDEN if shown is None else shown.hidden,
+            self._held if counts else (),
         )
         self._progress, self._states = done.progress, done.states
         for each in done.told:

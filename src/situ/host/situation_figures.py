@@ -28,7 +28,8 @@ class PolicyFigures:
     settled: int | None = None
     """Nothing that happened before is waited for; None: nothing was heard yet."""
     waits_for: str | None = None
-    """The push source that holds it back; None: all are silent, and it goes on with the clock."""
+    """The push source that holds it back, or the policy that feeds it; None: all are silent, and it goes on with the
+    clock."""
     open: int = 0
     opened: int = 0
     detections: int = 0
@@ -117,7 +118,6 @@ def situation_figures(deployment: Deployment, watched: Watched, now: int) -> Sit
 
 
 def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, PolicyFigures]:
-    from situ.situation.meaning.watermark import waits_for
 
     tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     settled = progress.watermarks(detecting, now) if detecting is not None else {}
@@ -128,7 +128,9 @@ def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, P
         figures = PolicyFigures(
             state=SUSPENDED if name in deployment.suspended else RUNNING,
             settled=settled.get(name),
-            waits_for=waits_for(progress.heard_by(watch), watch.patience, now) if watch is not None else None,
+            waits_for=progress.waits_for(detecting, watch, now)
+            if detecting is not None and watch is not None
+            else None,
             open=len(kept.open) if kept is not None else 0,
             opened=tally.opened.get(name, 0),
             detections=tally.detections.get(name, 0),

@@ -56,6 +56,8 @@ class Part(InputPartition):
     tables: dict[str, str]
     reached: dict[str, int] = field(default_factory=dict)
     """How far each policy has decided."""
+    marked: tuple[str, ...] = ()
+    """Policies that something is expected of."""
     wakes: bool = False
     """Whether this one makes every bucket take a step."""
 
@@ -130,8 +132,10 @@ class DetectReader(DataSourceStreamReader):
         first, last = begin.seq + 1, until.seq
         step = max(-(-(last - first + 1) // until.partitions), 1)
         starts = range(first, last + 1, step) or range(first, first + 1)
+        marked = tuple(progress.marks) if progress is not None else ()
         return [
-            Part(at, min(at + step - 1, last), until.version, until.tables, reached, wakes=at == first) for at in starts
+            Part(at, min(at + step - 1, last), until.version, until.tables, reached, marked, wakes=at == first)
+            for at in starts
         ]
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
@@ -148,7 +152,7 @@ class DetectReader(DataSourceStreamReader):
             return
         messages = shared_bus(options.address).read(options.log, partition.first, partition.last)
         instances = known_instances(plan, options.address, partition.tables)
-        yield from enrich(messages, plan, instances, partition.reached, self._buckets)
+        yield from enrich(messages, plan, instances, partition.reached, self._buckets, partition.marked)
 
     def stop(self) -> None:
         if self._tables is not None:

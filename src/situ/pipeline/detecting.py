@@ -72,6 +72,9 @@ from situ.situation.meaning.lifecycle import Transition
 _log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")
 QUERY = DETECT
+_EXPECTED = 1_000_000
+"""Microseconds for which an event of a policy is expected: the clock of batches waits for what is on its way, so what
+has not come by then is a dead letter."""
 STEPS = ("offset", "detect", "publish", "progress", "done")
 """What a batch does, in this order."""
 
@@ -268,9 +271,9 @@ class SparkDetection:
         start = read_offset(self._checkpoint, number - 1) if number else self._begins
         plan = load_plan(self._address, end.version)
         former = self._former(start, end)
-        progress, told, kept = self._begun(start, plan, former)
+        before, progress, told, kept = self._begun(start, end, plan, former)
         begun = self._filled(start, end, plan, progress)
-        progress = begun.progress
+        progress = begun.progress.given_up(end.clock - _EXPECTED)
         told += begun.told
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
@@ -287,6 +290,8 @@ class SparkDetection:
         found, noticed = _sorted_out(self._worked_here(share) if frame is None else self._worked(frame, share))
         progress = progress.heard(*(each.seen for each in noticed))
         failures: list[Failure] = [failure for each in found for failure in each.begun_anew.values()]
+        for each in noticed:
+            progress = progress.arrived(each.arrived)
         detections: Mapping[str, Sequence[Detection]]
         detections = {name: detections_in(name, found) for name in plan.detecting.watches}
         causes: Mapping[int, Row] = {}
@@ -304,7 +309,7 @@ class SparkDetection:
         told += transitions
         self._on_step("publish")
         tally = Tally()
-        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes, failures)
+        progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes, failures, before)
         failed = {pos: failure for each in noticed for pos, failure in each.failed.items()}
         failed |= {pos: failure for each in found for pos, failure in each.failed.items()}
         dead = self._refuse(failed, plan, end) if failed else {}
@@ -314,7 +319,8 @@ class SparkDetection:
         for each in noticed:
             tally.add(each.tally)
         tally.take_told(told)
-        due = progress.has_open or any(each.due for each in found) or self._lags(progress, plan.detecting, end)
+        due = progress.has_open or bool(progress.marks) or any(each.due for each in found)
+        due = due or progress.lags(plan.detecting, end.clock)  # what it saw lets the next decide more
         self._store.save(end, progress, due=due)
         self._on_batch(
             DetectBatch(
@@ -354,19 +360,19 @@ class SparkDetection:
             return None  # the bus has it no more: what it left is closed without its words
 
     def _begun(
-        self, start: Offset | None, plan: Plan, former: Detecting | None
-    ) -> tuple[Progress, list[Transition], frozenset[str]]:
-        """What the batch starts from; and which policies go on as they were."""
+        self, start: Offset | None, end: Offset, plan: Plan, former: Detecting | None
+    ) -> tuple[Progress, Progress, list[Transition], frozenset[str]]:
+        """What was before; what the batch starts from; and which policies go on as they were."""
         before = self._store.load(start) if start is not None else None
         if before is None:
             before = Progress(incarnation=self._incarnation)
-        progress, told = before.adopted(plan.detecting, former)
+        progress, told = before.adopted(plan.detecting, former, end.clock)
         kept = frozenset(
             name
             for name, watch in plan.detecting.watches.items()
             if name in before.policies and before.policies[name].digest == watch.digest
         )
-        return progress, told, kept
+        return before, progress, told, kept
 
     def _filled(self, start: Offset | None, end: Offset, plan: Plan, progress: Progress) -> Begun:
         """Policies that are new and are to begin in the past take what the log holds since then."""
@@ -374,18 +380,12 @@ class SparkDetection:
             return Begun(progress=progress)
         last = start.seq if start is not None else self._first
         before = (self._store.load(start) if start is not None else None) or Progress()
-        pasts = pasts_of(plan, before, self._address, last)
+        pasts = pasts_of(plan, before, progress, self._address, last, end.clock)
         if not pasts:
             return Begun(progress=progress)
         filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
         blind = plan.meeting.blind if plan.meeting is not None else ()
         return begin_with(progress, plan.detecting, plan.deployment.starts, filled, blind)
-
-    @staticmethod
-    def _lags(progress: Progress, detecting: Detecting, end: Offset) -> bool:
-        """Whether what this batch saw lets the next decide more."""
-        watermarks = progress.watermarks(detecting, end.clock)
-        return any(watermarks[name] != progress.policies[name].reached for name in watermarks)
 
     # ── publishing ──
 
@@ -401,6 +401,7 @@ class SparkDetection:
         tally: Tally,
         causes: Mapping[int, Row],
         failures: list[Failure],
+        before: Progress,
     ) -> Progress:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
@@ -408,7 +409,18 @@ class SparkDetection:
         rows = {**self._events_at({*positions_of([*told, *known]), *late} - causes.keys(), plan), **causes}
         instances = known_instances(plan, self._address, end.tables)
         progress, published = messages_of(
-            told, plan.detecting, former, progress, rows, instances, begun.past, plan.meeting, known, failures
+            told,
+            plan.detecting,
+            former,
+            progress,
+            rows,
+            instances,
+            begun.past,
+            plan.meeting,
+            known,
+            failures,
+            end.clock,
+            before,
         )
         tally.take_published(published)
         for each in published:

@@ -6,7 +6,7 @@ sources, and what came too late, goes to the driver in rows of no bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -21,7 +21,7 @@ from situ.deployment.stepping import Read, read_rows, readable
 from situ.deployment.tally import Tally
 from situ.event.isolation import Failure, is_of_event
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import Stored, position
+from situ.event.message import CLIENT, COUNT, KEY, EventKey, Stored, position
 from situ.event.row import Row
 from situ.situation.enrichment.enrich import Observed
 from situ.situation.enrichment.known import Knowledge
@@ -52,6 +52,8 @@ class Noticed(msgspec.Struct):
     tally: Tally = msgspec.field(default_factory=Tally)
     failed: dict[int, Failure] = {}
     """Positions of events that nothing can be made of."""
+    arrived: dict[str, tuple[int, int]] = {}
+    """Of policies that something is expected of: the last event of each that came, by incarnation and number."""
 
 
 @dataclass(slots=True)
@@ -69,9 +71,17 @@ _worked: dict[int, _Worked] = {}
 
 
 def enrich(
-    messages: Iterable[Stored], plan: Plan, instances: Instances, reached: Mapping[str, int], buckets: int
+    messages: Iterable[Stored],
+    plan: Plan,
+    instances: Instances,
+    reached: Mapping[str, int],
+    buckets: int,
+    marked: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows for all buckets, in several portions, and then what was noticed."""
+    """The rows for all buckets, in several portions, and then what was noticed.
+
+    ``marked`` are the policies that something is expected of.
+    """
     detecting = plan.detecting
     worked = _worked.get(id(detecting))
     if worked is None or worked.detecting is not detecting:
@@ -97,6 +107,7 @@ def enrich(
             )
             beside.failed.update(failed)
         noticed.add(beside)
+        noticed.arrived = _latest(noticed.arrived, some, marked)
         yield batch
     yield for_driver(noticed)
 
@@ -104,7 +115,8 @@ def enrich(
 def _read(messages: Sequence[Stored], plan: Plan) -> Read:
     """What messages of the log say, as far as policies see them."""
     positions = (position(each.seq, 0) for each in messages)
-    read = plan.detecting.observing.messages([each.body for each in messages], positions)
+    clients = (each.headers.get(CLIENT, "") for each in messages)
+    read = plan.detecting.observing.messages([each.body for each in messages], positions, clients)
     if plan.reading is None:
         return Read(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
     shown = plan.reading.messages(messages)
@@ -145,6 +157,17 @@ def for_driver(noticed: Noticed) -> pa.RecordBatch:
 def every_bucket(buckets: int) -> pa.RecordBatch:
     """Rows that make each bucket take a step, though it got nothing."""
     return _batch((bucket, b"") for bucket in range(buckets))
+
+
+def _latest(
+    arrived: Mapping[str, tuple[int, int]], messages: Iterable[Stored], marked: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    found = dict(arrived)
+    for message in messages if marked else ():
+        if (client := message.headers.get(CLIENT, "")) in marked:
+            key, count = EventKey.parse(message.headers[KEY]), int(message.headers[COUNT])
+            found[client] = max(found.get(client, (0, 0)), (key.incarnation, key.seq + count - 1))
+    return found
 
 
 def _portions(messages: Iterable[Stored]) -> Iterator[list[Stored]]:

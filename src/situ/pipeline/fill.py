@@ -7,7 +7,7 @@ it comes to the same: the part of the log ends where the batch begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from situ.bus.address import Address
 from situ.bus.blocking import shared_bus
 from situ.bus.names import Names
-from situ.deployment.filling import Filled, Filling, to_fill
+from situ.deployment.filling import Filled, Filling, bounds_of, to_fill
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.log_time import looked_back
 from situ.deployment.plan import Plan
@@ -43,6 +43,8 @@ class Past:
     first: int
     begin: int
     last: int
+    bounds: Mapping[str, int | None]
+    """How far those may decide that other policies feed."""
 
 
 class Found(msgspec.Struct):
@@ -52,16 +54,22 @@ class Found(msgspec.Struct):
     reached: dict[str, int]
     seen: dict[str, Seen]
     told: list[str]
+    quiet: dict[str, int]
 
 
-def pasts_of(plan: Plan, before: Progress, address: Address, last: int) -> list[Past]:
-    """What is to be worked of the log, up to a message, by policies that are new to ``before``."""
+def pasts_of(plan: Plan, before: Progress, progress: Progress, address: Address, last: int, clock: int) -> list[Past]:
+    """What is to be worked of the log, up to a message, by policies that are new to ``before``.
+
+    ``progress`` knows how far those are that feed them.
+    """
     bus, log = shared_bus(address), Names(address.zone).root_stream
     found = []
-    for since, names in to_fill(plan.detecting, plan.deployment.starts, before).items():
+    fills = to_fill(plan.detecting, plan.deployment.starts, before)
+    bounds = bounds_of(plan.detecting, progress, fills, clock)
+    for since, names in fills.items():
         early = max(since - looked_back(plan.detecting.only(names)), 0)
         first, begin = bus.find(log, instant_at(early)), bus.find(log, instant_at(since))
-        found.append(Past(policies=names, since=since, first=first, begin=begin, last=last))
+        found.append(Past(policies=names, since=since, first=first, begin=begin, last=last, bounds=bounds))
     return found
 
 
@@ -105,7 +113,16 @@ def fill_bucket(
     for past in pasts:
         detecting = plan.detecting.only(past.policies)
         reading = Reading.of(detecting, plan.seeing)
-        filling = Filling(detecting, instances, past.begin, past.since, bucket=bucket, buckets=buckets, reading=reading)
+        filling = Filling(
+            detecting,
+            instances,
+            past.begin,
+            past.since,
+            bucket=bucket,
+            buckets=buckets,
+            reading=reading,
+            bounds=past.bounds,
+        )
         if past.first <= past.last:
             messages = bus.read(log, past.first, past.last)
             filling.take(in_terms_of_now(message, plan.interpretation) for message in messages)
@@ -117,6 +134,7 @@ def fill_bucket(
                 reached=dict(filled.reached),
                 seen=dict(filled.seen),
                 told=sorted(filled.told),
+                quiet=dict(filled.quiet),
             )
         )
     StateStore(checkpoint, bucket).save_filled(name_of(end), states)
@@ -132,4 +150,5 @@ def _filled(found: Found) -> Filled:
         reached=found.reached,
         seen=found.seen,
         told=frozenset(found.told),
+        quiet=found.quiet,
     )

@@ -23,7 +23,7 @@ from situ.deployment import Deployment
 from situ.deployment.detecting import Detecting
 from situ.deployment.plan import Plan, compile_plan
 from situ.deployment.progress import Progress
-from situ.deployment.trying import Tried, body_of, end_of, read_event, tables_of
+from situ.deployment.trying import Tried, begin_of, body_of, end_of, read_event, tables_of
 from situ.event.message import Stored
 from situ.pipeline.detect import Found, Share, detections_in, work
 from situ.pipeline.enrich import DRIVER, Noticed, enrich, every_bucket
@@ -83,16 +83,15 @@ def try_on_spark(session: SparkSession, deployment: Deployment, tests: Sequence[
 def _batches(test: PolicyTest, plan: Plan) -> Iterator[_Batch]:
     """The batches of a test: what one of them sees counts for the next, and time goes on before an event comes."""
     detecting = plan.detecting
-    progress, _ = Progress().adopted(detecting, None)
+    progress, _ = Progress().adopted(detecting, None, begin_of(test))
     last: Mapping[str, int] = {}
 
     def until(clock: int) -> Iterator[_Batch]:
         nonlocal progress, last
-        watermarks = progress.watermarks(detecting, clock)
-        progress, _ = progress.decided(detecting, {}, watermarks)
-        if watermarks != last:
+        while (watermarks := progress.watermarks(detecting, clock)) != last:
+            progress, _ = progress.decided(detecting, {}, watermarks)
             yield _Batch(watermarks=watermarks)
-        last = watermarks
+            last = watermarks
 
     for number, event in enumerate(test.events, 1):
         yield from until(event.received)
@@ -156,8 +155,18 @@ _Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def _plan(terms: bytes, policies: tuple[str, ...]) -> Plan:
     """What is at work in a test: these policies of the deployment, and nobody who publishes or subscribes."""
     deployment = _deployment(terms)
+    others = {name: each for name, each in deployment.policies.items() if name not in policies}
     chosen = {name: deployment.policies[name] for name in policies}
-    return compile_plan(replace(deployment, policies=chosen, clients={}, advertisements={}, subscriptions={}))
+    return compile_plan(
+        replace(
+            deployment,
+            policies={**chosen, **others},
+            suspended=frozenset(others),
+            clients={},
+            advertisements={},
+            subscriptions={},
+        )
+    )
 
 
 @lru_cache(maxsize=1)

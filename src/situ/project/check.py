@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from situ.catalogue import BUS_IN_THE_CLEAR, NO_SUCH_FILE, SOURCE_OUTSIDE
 from situ.deployment import Deployment
+from situ.deployment.acting import publications
 from situ.deployment.around_quality import around_quality
 from situ.deployment.interpreting import Interpretation, check_executed
 from situ.deployment.releasing import check_releases
@@ -41,6 +42,7 @@ from situ.situation.domain.load_ontology import load_ontology
 from situ.situation.policies.between import judge_policies
 from situ.situation.policies.load_policies import PolicyFile, check_names, load_policies
 from situ.situation.policies.plan import plan_policy
+from situ.situation.policies.triggering import delays
 from situ.sources import Source, load_pushes, load_sources
 from situ.sources.model import Kind
 from situ.subscription import Advertisement, Subscription
@@ -142,6 +144,9 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     check_executed(contexts, problems)
     check_names(policies, clients.clients, problems, clients.places)
     problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
+    published = publications(policies, schema.actions)
+    waiting = delays(policies, published, ontology, push, types, settings.defaults.lateness)
+    problems.extend(each.problem(policies[name]) for name, each in waiting.items())
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
     tagged: tuple[Advertisement | Subscription, ...] = (
         *clients.advertisements.values(),

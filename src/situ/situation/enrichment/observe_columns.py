@@ -21,11 +21,12 @@ from situ.expr.vectors import Array, Bools, either
 from situ.situation.enrichment.data_columns import DataColumns, Path, Read, Text, instants
 from situ.situation.enrichment.enrich import Enrichment, Observed
 from situ.situation.enrichment.rows import BASE, scalar_fields
-from situ.situation.meaning.watermark import Seen, merged, seen_of
+from situ.situation.meaning.watermark import Seen, merged, of_policies, seen_of
 from situ.situation.policies.leaves import Scalar
 from situ.sources.model import Push
 from situ.types.model import STRING, Type
 from situ.types.reserved import BINDINGS
+from situ.types.syntax import RESERVED_PREFIX
 from situ.types.table import Types
 
 CHUNK = 8192
@@ -41,6 +42,7 @@ class _Line(msgspec.Struct, gc=False):
     siturecv: str = ""
     # Where it is in the log, which its text does not say; no attribute of an event can have this name.
     pos: int = msgspec.field(default=0, name="its pos")
+    own: bool = msgspec.field(default=False, name="its own")
 
 
 _MESSAGE = msgspec.json.Decoder(list[_Line]).decode
@@ -66,12 +68,18 @@ class _Events:
     received: Array
     data: Sequence[Text]
     positions: Sequence[int]
+    own: Bools | None
+    """Which of them policies published; None: none of them."""
 
 
 class Observing:
     """The push sources that policies listen to, and what these look at."""
 
-    def __init__(self, pushes: Mapping[str, Push], types: Types, enrichment: Enrichment) -> None:
+    def __init__(
+        self, pushes: Mapping[str, Push], types: Types, enrichment: Enrichment, policies: frozenset[str] = frozenset()
+    ) -> None:
+        """``policies`` are clients whose events are told apart from those of others in what is ``seen``."""
+        self._policies = policies
         groups: dict[str, dict[str, Push]] = defaultdict(dict)
         for name, push in pushes.items():
             if enrichment.is_wanted(push.concept, push.attribute):
@@ -80,20 +88,30 @@ class Observing:
         self.types: frozenset[str] = frozenset().union(*(group.types for group in self._groups))
         """The types of events that are listened to."""
 
-    def seen(self, times: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, Seen]:
-        """How far push sources are by these events alone: by type, when each was and when it was received."""
+    def is_own(self, client: str) -> bool:
+        """Whether events of this client are those of a policy."""
+        return client in self._policies
+
+    def seen(self, times: Mapping[str, Sequence[tuple[int, int, bool]]]) -> dict[str, Seen]:
+        """How far push sources are by these events alone: by type, when each was, when it was received, and whether it
+        is one of a policy."""
         found: dict[str, Seen] = {}
         for group in self._groups:
-            some = [each for type in group.types for each in times.get(type, ())]
-            latest = seen_of(np.array([each for each, _ in some]), np.array([each for _, each in some]))
-            if latest is not None:
-                found |= {told.push.name: latest for told in group.told}
+            some = np.array([each for type in group.types for each in times.get(type, ())], np.int64).reshape(-1, 3)
+            own = some[:, 2].astype(bool)
+            found |= group.seen(some[:, 0], some[:, 1], own if own.any() else None)
         return found
 
-    def messages(self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0)) -> Observations:
-        """What these messages of the root log say; ``firsts`` are the positions of their first events, if known."""
+    def messages(
+        self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0), clients: Iterable[str] = repeat("")
+    ) -> Observations:
+        """What these messages of the root log say; ``firsts`` are the positions of their first events, if known,
+        ``clients`` who published them."""
         lost = _Lost()
-        placed = (_placed(_lines_of(body, lost), first) for body, first in zip(bodies, firsts, strict=False))
+        placed = (
+            _placed(_lines_of(body, lost), first, own=client in self._policies)
+            for body, first, client in zip(bodies, firsts, clients, strict=False)
+        )
         return self._lines(chain.from_iterable(placed), lost)
 
     def lines(self, lines: Iterable[bytes]) -> Observations:
@@ -102,7 +120,9 @@ class Observing:
 
     def rows(self, rows: Iterable[Row]) -> Observations:
         """What these events say."""
-        heard = ((group, _of_rows(some)) for chunk in _chunks(rows) for group, some in self._heard(chunk))
+        heard = (
+            (group, _of_rows(some, self._policies)) for chunk in _chunks(rows) for group, some in self._heard(chunk)
+        )
         return self._told(heard, _Lost())
 
     def _lines(self, lines: Iterable[_Line], lost: _Lost) -> Observations:
@@ -123,10 +143,8 @@ class Observing:
         for group, events in parts:
             read = group.columns.read(events.data)
             lost.count += 0 if read.unreadable is None else int(read.unreadable.sum())
-            latest = seen_of(events.times, events.received)
+            seen = merged(seen, group.seen(events.times, events.received, events.own))
             for told in group.told:
-                if latest is not None:
-                    seen = merged(seen, {told.push.name: latest})
                 batch = told.batch(events, read)
                 if batch.num_rows:
                     batches[told.push.name].append(batch)
@@ -157,10 +175,13 @@ def _lines_of(body: bytes, lost: _Lost) -> list[_Line]:
         return list(_one_by_one(split_lines(body), lost))
 
 
-def _placed(lines: list[_Line], first: int) -> list[_Line]:
+def _placed(lines: list[_Line], first: int, *, own: bool) -> list[_Line]:
     if first:
         for pos, line in enumerate(lines, first):
             line.pos = pos
+    if own:
+        for line in lines:
+            line.own = True
     return lines
 
 
@@ -190,10 +211,11 @@ def _of_lines(lines: Sequence[_Line]) -> _Events:
         instants([line.siturecv or line.time for line in lines]).to_numpy(),
         [line.data for line in lines],
         [line.pos for line in lines],
+        _some([line.own for line in lines]),
     )
 
 
-def _of_rows(rows: Sequence[Row]) -> _Events:
+def _of_rows(rows: Sequence[Row], policies: frozenset[str]) -> _Events:
     return _Events(
         [row.id for row in rows],
         [row.source for row in rows],
@@ -201,7 +223,12 @@ def _of_rows(rows: Sequence[Row]) -> _Events:
         np.array([row.recv for row in rows], np.int64),
         [row.data for row in rows],
         [row.pos for row in rows],
+        _some([row.client in policies for row in rows]) if policies else None,
     )
+
+
+def _some(flags: list[bool]) -> Bools | None:
+    return np.array(flags, bool) if any(flags) else None
 
 
 class _Group:
@@ -220,6 +247,18 @@ class _Group:
         self.columns = DataColumns(
             wanted, present, [(name,) for name in bound if any(path[0] == name for path in wanted)]
         )
+        self._reserved = event.startswith(RESERVED_PREFIX)
+
+    def seen(self, times: Array, received: Array, own: Bools | None) -> dict[str, Seen]:
+        """How far its push sources are by these events, those of policies apart from those of others."""
+        if self._reserved:
+            others, policies = None, seen_of(times, received)
+        elif own is None:
+            others, policies = seen_of(times, received), None
+        else:
+            others, policies = seen_of(times[~own], received[~own]), seen_of(times[own], received[own])
+        found = {told.push.name: others for told in self.told if others is not None}
+        return found | {of_policies(told.push.name): policies for told in self.told if policies is not None}
 
 
 class _Told:

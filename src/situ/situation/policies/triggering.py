@@ -2,15 +2,16 @@
 
 A policy can trigger another if something it publishes is of a type that a push source takes, and that push source
 feeds what the other waits for. One that can trigger itself without end is refused; several that can trigger each other
-in a circle are warned of.
+in a circle are warned of. It *feeds* another if that one reads it at all, be it to see that something is absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
-from situ.catalogue import TRIGGER_EACH_OTHER, TRIGGERS_ITSELF
+from situ.catalogue import TRIGGER_EACH_OTHER, TRIGGERS_ITSELF, WAITS_FOR_POLICIES
 from situ.errors import Location, Problem
 from situ.expr.tree import And, Compare, Literal, Node, Read, walk
 from situ.situation.actions.action import Actions, DeletePolicy, Publish, Step, SuspendPolicy
@@ -19,6 +20,7 @@ from situ.situation.domain.ontology import Ontology
 from situ.situation.policies.impossible import is_impossible
 from situ.situation.policies.leaves import signed_relations
 from situ.situation.policies.policy import LEFT, RIGHT, Policy, Relation, Side
+from situ.situation.policies.wording import duration_text
 from situ.sources.model import Push
 from situ.types.model import STRING, is_subtype
 from situ.types.table import Types
@@ -54,6 +56,97 @@ def triggering(
                         other, f"the event `{by}` that it publishes brings" if by else "its own situations bring"
                     )
     return found
+
+
+def feeding(
+    policies: Mapping[str, Policy],
+    publishes: Mapping[str, frozenset[str]],
+    ontology: Ontology,
+    push: Mapping[str, Push],
+    types: Types,
+) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
+    """By policy: those whose events it reads, by the types that each publishes. And the policies that are in a circle.
+
+    Those of a circle do not count as feeding each other: none of them could decide anything before the others.
+    """
+    waits = {name: tuple(_waits(policy, absent=True)) for name, policy in policies.items()}
+    reading = _Feeding(policies, ontology, waits)
+    edges: dict[str, set[str]] = {name: set() for name in policies}
+    for each in push.values():
+        readers = reading.policies(each)
+        if not readers:
+            continue
+        declared = types.event(each.event)
+        taken = {each.event, *(str(below) for below in types.subtypes(declared))} if declared is not None else set()
+        for name, published in publishes.items():
+            by = taken & published
+            if by:
+                only_situations = all(type.startswith(SITUATION) for type in by)
+                edges[name] |= {
+                    other for other in readers if not (only_situations and reading.excludes(each, other, name))
+                }
+    apart: dict[str, frozenset[str]] = {name: frozenset(group) for group in _circles(edges) for name in group}
+    apart |= {name: frozenset([name]) for name, to in edges.items() if name in to and name not in apart}
+    fed: dict[str, set[str]] = {name: set() for name in policies}
+    for name, to in edges.items():
+        for other in to:
+            if name not in apart.get(other, ()):
+                fed[other].add(name)
+    return {name: frozenset(feeders) for name, feeders in fed.items()}, frozenset(apart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """How long a policy that reads what others publish waits: for its own sources, and in all. In microseconds."""
+
+    fed: tuple[str, ...]
+    own: int
+    total: int
+    steps: int
+    """How many policies decide one after the other before it."""
+
+    def problem(self, policy: Policy) -> Problem:
+        """What is said of it when policies are checked."""
+        return WAITS_FOR_POLICIES(
+            policy.location,
+            policy=policy.name,
+            feeders=", ".join(f"`{name}`" for name in self.fed),
+            total=duration_text(self.total),
+            own=duration_text(self.own),
+            steps="one step" if self.steps == 1 else f"{self.steps} steps",
+        )
+
+
+def delays(
+    policies: Mapping[str, Policy],
+    publishes: Mapping[str, frozenset[str]],
+    ontology: Ontology,
+    push: Mapping[str, Push],
+    types: Types,
+    lateness: timedelta,
+) -> dict[str, Delay]:
+    """Of policies that read what others publish. ``lateness`` is that of sources and policies which say nothing."""
+    fed, _ = feeding(policies, publishes, ontology, push, types)
+    reading = _Feeding(policies, ontology, {name: tuple(_waits(each, absent=True)) for name, each in policies.items()})
+    published = frozenset[str]().union(*publishes.values())
+    own = dict.fromkeys(policies, 0)
+    for each in push.values():
+        if each.event not in published and not each.event.startswith(SITUATION):
+            granted = (lateness if each.lateness is None else each.lateness) // timedelta(microseconds=1)
+            for name in reading.policies(each):
+                own[name] = max(own[name], policies[name].lateness if policies[name].lateness >= 0 else granted)
+    found: dict[str, Delay] = {}
+    left = dict(fed)
+    while left:  # there are no circles in it
+        for name in [name for name, feeders in left.items() if not feeders & left.keys()]:
+            below = [found[feeder] for feeder in left.pop(name)]
+            found[name] = Delay(
+                fed=tuple(sorted(fed[name])),
+                own=own[name],
+                total=max([own[name], *(each.total for each in below)]),
+                steps=max((each.steps + 1 for each in below), default=0),
+            )
+    return {name: each for name, each in found.items() if each.fed}
 
 
 def circles(
@@ -115,9 +208,10 @@ def _excludes(wait: _Wait, attribute: str, name: str) -> bool:
     return is_impossible(And((*asked, Compare("=", reads[0], Literal(name, STRING)))))
 
 
-def _waits(policy: Policy) -> Iterator[_Wait]:
+def _waits(policy: Policy, *, absent: bool = False) -> Iterator[_Wait]:
+    """What it waits for; with what must be ``absent``, if that is asked for."""
     for part in signed_relations(policy):
-        if part.negated:
+        if part.negated and not absent:
             continue
         for variable, side in zip((LEFT, RIGHT), part.relation.sides, strict=False):
             if side.event:
