@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+import json
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,19 @@ import pytest
 from situ.cli.explained_match import detected_in_log, missed_in_log, policy_of
 from situ.cli.opened import Opened
 from situ.errors import SituError
-from situ.event.instants import microseconds
-from situ.registry.snapshots import fetch_deployment
+from situ.event.instants import microseconds, print_instant
+from situ.event.message import EventKey, join_lines
+from situ.host.figures import Figures
+from situ.host.pulse import FIGURES
+from situ.host.situation_figures import situation_figures
+from situ.registry.snapshots import fetch_deployment, publish_deployment
+from situ.situation.meaning.explain_match import Aside, WhyMissed
 from situ.situation.meaning.tell_match import tell_detection, tell_miss
 from situ.situation.policies.policy import Is
 from situ.situation.policies.wording import literal_text
-from tests.edge_zone import edge_zone, take
+from tests.edge_zone import edge_zone, eventually, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see
+from tests.zone import event
 
 
 def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None:
@@ -87,5 +95,66 @@ def test_what_cannot_be_told_any_more_is_said(tmp_path: Path) -> None:
             project = Opened(path=zone.folder, deployment=deployment)
             with pytest.raises(SituError, match="S199"):
                 await detected_in_log(zone.bus, project, deployment, opened.data["situation"])
+
+    asyncio.run(run())
+
+
+def test_a_miss_is_explained_by_what_detection_did_and_not_by_what_could_have_been(tmp_path: Path) -> None:
+    """Late, dead, suspended, not decided yet: in all of these the reference alone would say that it was detected."""
+
+    async def run() -> None:
+        async with (
+            edge_zone(tmp_path, situ="defaults: {lateness: 1 s, idle: 1 h}\n", more=QUICK) as zone,
+            zone.connect("reader") as reader,
+            zone.connect("desk") as desk,
+        ):
+            events = desk.events(DURABLE, durable="situations")
+            then = datetime.now(UTC) - timedelta(hours=2)
+            at = microseconds(then)
+            await see(reader, "g2", 5, time=then)
+            await see(reader, "e1", 30, time=then + timedelta(seconds=20))
+            (opened,) = await take(events, 1)
+            await see(reader, "g1", 5, time=then, id="too-late")
+            await reader.publish_event(
+                "Sighting", {"who": "g1", "at": {"x": 5, "y": 5}}, time=then + timedelta(seconds=19.5)
+            )
+            await reader.flush()
+            assert zone.engine is not None
+            odd = event("odd", "Sighting", {"who": 5}, source="other", time=print_instant(at))
+            body = join_lines([json.dumps(odd).encode()])
+            assert await (await zone.engine.take(EventKey("other", 1, 1), 1, body, at))
+            await eventually(lambda: zone.engine.watched.tally.late_events == 1)  # type: ignore[union-attr]
+            figures = situation_figures(
+                await fetch_deployment(zone.bus), zone.engine.watched, microseconds(datetime.now(UTC))
+            )
+            told = Figures(engine="edge", at=time.time_ns() // 1000, situations=figures)
+            await zone.bus.put(zone.names.metrics, f"{FIGURES}edge", told.encode())
+
+            async def missed(who: str, when: int) -> tuple[WhyMissed, str]:
+                deployment = await fetch_deployment(zone.bus)
+                project, policy = (
+                    Opened(path=zone.folder, deployment=deployment),
+                    deployment.policies["unaccompanied-guest"],
+                )
+                why = await missed_in_log(zone.bus, project, deployment, policy, {"A": who}, when)
+                return why, "\n".join(tell_miss(policy, why))
+
+            why, text = await missed("g2", at)
+            assert [each.id for each in why.detected] == [opened.data["situation"]]
+            why, text = await missed("g1", at)
+            assert not why.detected
+            assert not why.untold
+            assert "late, not looked at" in text
+            assert "too-late" in text
+            assert "a dead letter" in text
+            assert {each.why for each in why.facts.unread} == {Aside.LATE, Aside.DEAD}
+            why, text = await missed("g1", at + 19_500_000)
+            assert not why.detected
+            assert len(why.undecided) == 1
+            assert "is not decided yet" in text
+            assert "it waits for seen" in text
+            await publish_deployment(zone.bus, zone.registry.suspend("unaccompanied-guest", who="test").deployment)
+            why, text = await missed("g1", at + 19_500_000)
+            assert "the policy is suspended" in text
 
     asyncio.run(run())

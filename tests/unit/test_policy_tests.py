@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from situ.cli.explained_match import missed_in_test
+from situ.cli.opened import open_project
+from situ.cli.tested import find_tests, load_tests, run_tests
 from situ.deployment.detecting import Detecting
 from situ.deployment.trying import Tried, tables_of, try_by_definition, try_policies
 from situ.documents import parse_yaml
+from situ.documents.source import Limits
 from situ.errors import Problem, Problems, SituError
 from situ.settings.model import Defaults
 from situ.situation.domain.check_sources import fed
 from situ.situation.domain.domain import Domain
 from situ.situation.domain.load_ontology import load_ontology
+from situ.situation.meaning.explain_match import WhyMissed
 from situ.situation.meaning.load_policy_test import Surroundings, load_policy_test
 from situ.situation.meaning.policy_test import START, Expected, Found, PolicyTest, compare, differences
+from situ.situation.meaning.tell_match import tell_miss
 from situ.sources.load import load_pushes, load_sources
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
 from situ.types.load import load_types
 from tests.domains import UNACCOMPANIED_GUEST, policy
+from tests.guarded import FILES
+from tests.project_files import write
 
 TYPES = """
 events:
@@ -146,7 +155,7 @@ def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callab
 
 
 def test_events_that_come_too_late_are_named(project: Project) -> None:
-    late = "    - {at: 1 s, type: Sighting, data: {who: g2, at: {x: 1, y: 1}}, received: 8 s}\n  pull:"
+    late = "    - {at: 1 s, type: Sighting, data: {who: g2, at: {x: 1, y: 1}}, received: 12 s}\n  pull:"
     test = project.load(GIVEN.replace("  pull:", late) + "expect: []")
     tried = project.run(test)
     assert [(each.id, each.type) for each in tried.late] == [("e5", "Sighting")]
@@ -262,3 +271,92 @@ def test_every_expectation_is_held_against_what_is_most_like_it() -> None:
         "closed",
         "detections",
     ]
+
+
+def test_a_source_that_was_never_heard_of_is_waited_for_until_it_is_idle(project: Project) -> None:
+    """Two publishers begin together, and the second is 8 s behind the first: nothing of it is late."""
+    behind = "    - {at: 1 s, type: Entered, data: {who: g2, place: {x: 1, y: 1}}, received: 9 s}\n  pull:"
+    test = project.load(GIVEN.replace("  pull:", behind) + "expect: []")
+    assert project.run(test).late == ()
+    assert project.run(test).found == project.run(test, try_by_definition).found
+    later = project.load(GIVEN.replace("  pull:", behind.replace("9 s}", "13 s}")) + "expect: []")
+    assert [each.id for each in project.run(later).late] == ["e5"]
+
+
+def sightings(count: int, room: int = 1) -> bytes:
+    line = b'{"at": "%d s",%s"type": "Sighting", "data": {"who": "g1", "at": {"x": 1, "y": 1}}}\n'
+    return b"".join(line % (number, b" " * room) for number in range(count))
+
+
+def test_lines_of_events_are_read_to_the_last(tmp_path: Path) -> None:
+    """More of them than a document may have bytes; each is counted, and nothing passes on a part of them."""
+    write(
+        tmp_path,
+        {**FILES, "policies/unaccompanied-guest.test.yaml": "given: {events: {file: many.jsonl}}\nexpect: []\n"},
+    )
+    lines = sightings(600, room=8000)
+    assert len(lines) > Limits().size
+    (tmp_path / "policies" / "many.jsonl").write_bytes(lines)
+    opened = open_project(tmp_path)
+    (tested,) = load_tests(opened, find_tests(opened, []))
+    assert tested.test is not None
+    assert len(tested.test.events) == 600
+
+
+def test_what_is_wrong_in_lines_is_shown_where_it_stands(project: Project) -> None:
+    given = sightings(2) + b"\n{oops\n" + sightings(1) + sightings(1).replace(b"Sighting", b"Siting") + b'{"at": 3}\n'
+    problems = Problems()
+    text = "given: {events: {file: events.jsonl}}\nexpect: []\n"
+    assert project.read(text, problems, Files({"events.jsonl": given})) is None
+    assert sorted((each.location.file, each.location.line) for each in problems if each.location) == [
+        ("events.jsonl", 4),
+        ("events.jsonl", 6),
+        ("events.jsonl", 7),
+        ("events.jsonl", 7),
+    ]
+
+
+def test_of_lines_that_are_all_wrong_the_first_hundred_are_named(project: Project) -> None:
+    problems = Problems()
+    text = "given: {events: {file: events.jsonl}}\nexpect: []\n"
+    assert project.read(text, problems, Files({"events.jsonl": b"{oops\n" * 5000})) is None
+    assert len(problems) == 100
+
+
+def missed(folder: Path, test: str, who: str, second: float) -> tuple[WhyMissed, str]:
+    write(folder, {**FILES, "policies/unaccompanied-guest.test.yaml": test})
+    opened = open_project(folder)
+    policy = opened.deployment.policies["unaccompanied-guest"]
+    (tested,) = run_tests(opened, find_tests(opened, []))
+    why = missed_in_test(opened, tested, policy, {"A": who}, START + int(second * SECOND))
+    return why, "\n".join(tell_miss(policy, why))
+
+
+ALONE = """
+given:
+  events:
+    - {at: 0 s, type: Sighting, data: {who: e1, at: {x: 30, y: 5}}}
+    - {at: 20 s, type: Sighting, data: {who: e1, at: {x: 30, y: 5}}}
+    - {at: 1 s, type: Sighting, data: {who: g1, at: {x: 5, y: 5}}, received: %s}
+  pull:
+    rooms: [{id: lab, security: restricted, area: {x1: 0, y1: 0, x2: 10, y2: 10}}]
+    persons: [{nr: g1, role: guest}, {nr: e1, role: employee}]
+%s
+expect: []
+"""
+
+
+def test_a_miss_in_a_test_knows_what_was_late(tmp_path: Path) -> None:
+    why, text = missed(tmp_path, ALONE % ("20 s", ""), "g1", 1)
+    assert not why.detected
+    assert "late, not looked at: 2000-01-01T00:00:01Z  test/e3" in text
+
+
+def test_a_miss_in_a_test_knows_where_its_clock_stopped(tmp_path: Path) -> None:
+    given = ALONE.replace("    - {at: 20 s, type: Sighting, data: {who: e1, at: {x: 30, y: 5}}}\n", "") % ("1 s", "%s")
+    why, text = missed(tmp_path / "stopped", given % "  clock: 3 s", "g1", 1)
+    assert not why.detected
+    assert [each.time for each in why.undecided] == [START + 6 * SECOND]
+    assert "is not decided yet" in text
+    why, text = missed(tmp_path / "on", given % "  clock: 1 min", "g1", 1)
+    assert [each.time for each in why.detected] == [START + 6 * SECOND]

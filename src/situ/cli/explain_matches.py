@@ -94,7 +94,8 @@ def explain_miss(
 ) -> Exit:
     """Explain why a policy did not detect something: the nearest thing to it, and the clause that failed.
 
-    Ends with 1 if it was detected after all.
+    What was detected is read from the log, and what the policy did not look at is named: events that were late for it,
+    not visible to it, or dead letters. Ends with 1 if it was detected after all.
 
     \b
     Examples:
@@ -124,8 +125,7 @@ def explain_miss(
     if test:
         opened = open_project(project)
         asked = matches.policy_of(opened.deployment, policy)
-        around = matches.around_test(opened, _tested(opened, test), asked)
-        why = matches.missed(around, bindings, time)
+        why = matches.missed_in_test(opened, _tested(opened, test), asked, bindings, time)
     else:
         asked, why = asyncio.run(look())
     lines = tell_miss(asked, why, _moments(test))
@@ -136,7 +136,8 @@ def explain_miss(
 def _tested(opened: Opened, name: str) -> Tested:
     from situ.cli.tested import find_tests, run_tests
 
-    [tested] = run_tests(opened, find_tests(opened, [name]), engine="reference")
+    # As a run would take the events: what is late, or not decided when the clock stops, is explained as such.
+    [tested] = run_tests(opened, find_tests(opened, [name]), engine="edge")
     return tested
 
 
@@ -213,6 +214,21 @@ def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[s
         "policy": policy.name,
         "bindings": dict(why.bindings),
         "detected": [each.id for each in why.detected],
+        "undecided": [each.id for each in why.undecided],
+        "untold": [each.id for each in why.untold],
+        "suspended": why.facts.suspended,
+        "settled": None if why.facts.settled is None else print_instant(why.facts.settled),
+        "waits_for": why.facts.waits_for,
+        "unread": [
+            {
+                "why": each.why.value,
+                "source": each.cause.source,
+                "id": each.cause.id,
+                "time": print_instant(each.time),
+                "problem": each.problem,
+            }
+            for each in why.facts.unread
+        ],
         "nearest": dict(why.nearest),
         "activation": None if why.activation is None else print_instant(why.activation),
         "failed": [

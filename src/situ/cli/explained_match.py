@@ -1,8 +1,11 @@
-"""What happened around a detection, or where one was missed: found in the log of a run, or in a test, and explained."""
+"""What happened around a detection, or where one was missed: found in the log of a run, or in a test, and explained.
+
+What a policy did not look at is left out, as detection did: what was late for it, hidden from it or a dead letter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,30 +17,47 @@ from situ.bus.interface import Bus
 from situ.bus.names import Names
 from situ.catalogue import NO_DETECTION, NOT_EXPLAINED, UNKNOWN_ALIAS, UNKNOWN_POLICY
 from situ.cli.in_force import Place
+from situ.cli.late_events import late_events
+from situ.cli.letters import letters
+from situ.cli.looked_at import figures_of
 from situ.cli.opened import Opened
 from situ.cli.tested import Tested, detecting_of
 from situ.deployment import Deployment
 from situ.deployment.former_terms import in_terms_of_now
 from situ.deployment.interpreting import Interpretation
 from situ.deployment.parts import withheld_in
+from situ.deployment.seeing import Seeing
+from situ.edge.epochs import learn_stored
 from situ.errors import SituError, nearest
-from situ.event.instants import instant_at
+from situ.event.instants import instant_at, microseconds
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import PLACES, Stored
+from situ.event.message import CLIENT, PLACES, Stored, position
 from situ.event.row import Row
 from situ.host.replaying import span
+from situ.host.situation_figures import PolicyFigures
 from situ.situation.enrichment.observe import kept, observe
 from situ.situation.language.syntax import Consumption
-from situ.situation.meaning.detection import Instances, Observation
-from situ.situation.meaning.explain_match import WhyDetected, WhyMissed, explain_detection, explain_miss
+from situ.situation.meaning.detection import Cause, Instances, Observation
+from situ.situation.meaning.explain_match import (
+    Aside,
+    Facts,
+    Report,
+    Unread,
+    WhyDetected,
+    WhyMissed,
+    explain_detection,
+    explain_miss,
+)
 from situ.situation.meaning.occurrences import Bindings, Happened
 from situ.situation.policies.policy import Policy, Then
 from situ.tables.in_use import TablesInUse
 from situ.types.event_data import EventData
+from situ.types.scalars import read_timestamp
 
 SITUATION = "situ.situation."
 _LONGER = timedelta(minutes=1)
 """By how much longer the log is searched: events are stored some time after they happen."""
+_MOST_UNREAD = 10
 _MOST_OTHERS = 300
 """Observations of others than those who are asked about, the nearest in time: everything is tried with everything."""
 
@@ -59,6 +79,8 @@ class Around:
 
 def policy_of(deployment: Deployment, name: str) -> Policy:
     found = deployment.policies.get(name)
+    if found is None and name in deployment.stopped:
+        raise SituError(*deployment.stopped[name].reasons)
     if found is None:
         raise SituError(UNKNOWN_POLICY(name=name, nearest=nearest(name, deployment.policies)))
     return found
@@ -75,10 +97,35 @@ def check_bindings(policy: Policy, bindings: Bindings) -> None:
 
 
 def around_test(opened: Opened, tested: Tested, policy: Policy) -> Around:
-    """What a test gives."""
-    if tested.tried is None:
+    """What a test gives, without what was late for the policy."""
+    tried = tested.tried
+    if tried is None:
         raise SituError(*tested.problems)
-    return Around(policy, opened.deployment, tested.tried.observations, tested.tried.instances)
+    late = tried.late_for.get(policy.name, frozenset())
+    said = tuple(each for each in tried.observations if each.cause not in late)
+    return Around(policy, opened.deployment, said, tried.instances)
+
+
+def missed_in_test(opened: Opened, tested: Tested, policy: Policy, bindings: Bindings, at: int) -> WhyMissed:
+    """Why something was not detected in a test around that time, when its clock stopped."""
+    check_bindings(policy, bindings)
+    around, tried = around_test(opened, tested, policy), tested.tried
+    if tried is None or tested.test is None or policy.name not in tested.test.policies:
+        return explain_miss(around.happened(), bindings, at)
+    late = tried.late_for.get(policy.name, frozenset())
+    facts = Facts(
+        told=tuple(
+            Report(id=each.detection, bindings=each.situation.bindings, time=each.time)
+            for each in tried.told
+            if each.situation.policy == policy.name and each.detection
+        ),
+        settled=tried.settled.get(policy.name),
+        waits_for=tried.waits_for.get(policy.name, ""),
+        unread=_asked(
+            (_unread(Aside.LATE, each) for each in tried.observations if each.cause in late), policy, bindings, at
+        ),
+    )
+    return explain_miss(around.happened(), bindings, at, facts)
 
 
 def detected_in_test(opened: Opened, tested: Tested, id: str) -> tuple[Policy, WhyDetected]:
@@ -94,9 +141,16 @@ def detected_in_test(opened: Opened, tested: Tested, id: str) -> tuple[Policy, W
     raise SituError(NO_DETECTION(id=id, where=f"in {tested.file}", remedy=remedy))
 
 
-def missed(around: Around, bindings: Bindings, at: int) -> WhyMissed:
-    check_bindings(around.policy, bindings)
-    return explain_miss(around.happened(), bindings, at)
+def _unread(why: Aside, said: Observation) -> Unread:
+    return Unread(why=why, cause=said.cause, time=said.time, said=said)
+
+
+def _asked(unread: Iterable[Unread], policy: Policy, bindings: Bindings, at: int) -> tuple[Unread, ...]:
+    """Those around that time, about whom is asked for if that is said: dead letters may be about anybody."""
+    whom = set(bindings.values())
+    near = [each for each in unread if abs(each.time - at) <= _reach(policy)]
+    near = [each for each in near if not whom or each.said is None or each.said.identity in whom]
+    return tuple(sorted(near, key=lambda each: abs(each.time - at))[:_MOST_UNREAD])
 
 
 # ── in the log ──
@@ -110,7 +164,7 @@ async def detected_in_log(bus: Bus, opened: Place, deployment: Deployment, id: s
     positions = [int(each["pos"]) for each in causes if each.get("pos")]
     first = min([*(position // PLACES for position in positions), stored.seq])
     begin = await _stored_at(bus, first) - _reach(policy)
-    said = await _said(bus, deployment, policy, *await span(bus, instant_at(begin), instant_at(stored.at) + _LONGER))
+    said, _ = await _said(bus, deployment, policy, *await span(bus, instant_at(begin), instant_at(stored.at) + _LONGER))
     events = {(each["source"], each["id"].split("+")[0]) for each in causes}
     whom = {each["id"] for each in told.get("bindings", [])}
     own = [each for each in said if (each.cause.source, each.cause.id) in events or each.identity in whom]
@@ -130,12 +184,64 @@ async def missed_in_log(
 ) -> WhyMissed:
     """Why something was not detected around that time."""
     check_bindings(policy, bindings)
-    reach = timedelta(microseconds=_reach(policy)) + _LONGER
-    said = await _said(bus, deployment, policy, *await span(bus, instant_at(at) - reach, instant_at(at) + reach))
-    near = [each for each in said if abs(each.time - at) <= _reach(policy)]
+    reach = _reach(policy)
+    # What happened then may have come at any time since: by a slow way, or because somebody sent an old record.
+    first = await bus.find(Names(bus.zone).root_stream, instant_at(at - reach) - _LONGER)
+    last = (await bus.state(Names(bus.zone).root_stream)).last
+    near, unread = await _said(bus, deployment, policy, first, last, (at - reach, at + reach))
+    unread += await _dead(bus, deployment, policy, at)
     own = [each for each in near if each.identity in bindings.values()]
     around = Around(policy, deployment, _chosen(near, own, at), _instances(opened, deployment, policy))
-    return explain_miss(around.happened(), bindings, at)
+    figures = await _figures(bus, policy.name)
+    facts = Facts(
+        told=tuple([each async for each in _reports(bus, policy.name, first)]),
+        settled=figures.settled if figures is not None else None,
+        decides=figures is not None,
+        waits_for=(figures.waits_for or "") if figures is not None else "",
+        suspended=policy.name in deployment.suspended,
+        unread=_asked(unread, policy, bindings, at),
+    )
+    return explain_miss(around.happened(), bindings, at, facts)
+
+
+async def _figures(bus: Bus, policy: str) -> PolicyFigures | None:
+    """What the engine at work says of the policy; None if none is."""
+    for figures in (await figures_of(bus)).values():
+        if policy in figures.situations.policies:
+            return figures.situations.policies[policy]
+    return None
+
+
+async def _reports(bus: Bus, policy: str, first: int) -> AsyncIterator[Report]:
+    """What the policy told, in this message of the root log or behind it."""
+    stream = Names(bus.zone).root_stream
+    async with aclosing(bus.read(stream, first, (await bus.state(stream)).last)) as messages:
+        async for message in messages:
+            if message.headers.get(CLIENT) != policy:
+                continue
+            for row in map(decode_line, stored_lines(message)):
+                told = msgspec.json.decode(row.data) if row.type.startswith(SITUATION) else {}
+                if told.get("detection"):
+                    bindings = sorted((each["alias"], each["id"]) for each in told.get("bindings", ()))
+                    yield Report(id=told["detection"], bindings=tuple(bindings), time=row.time)
+
+
+async def _dead(bus: Bus, deployment: Deployment, policy: Policy, at: int) -> list[Unread]:
+    """Dead letters of types that the policy listens to, around that time."""
+    listened = detecting_of(deployment, [policy.name]).observing.types
+    found: list[Unread] = []
+    async for letter in letters(bus):
+        event = letter.event
+        if event is None or str(event.get("type")) not in listened:
+            continue
+        try:
+            time = microseconds(read_timestamp(str(event.get("time"))))
+        except ValueError:
+            time = letter.at
+        if abs(time - at) <= _reach(policy):
+            cause = Cause(str(event.get("source", letter.client)), str(event.get("id", letter.id)))
+            found.append(Unread(why=Aside.DEAD, cause=cause, time=time, problem=f"{letter.code} {letter.message}"))
+    return found
 
 
 async def _told(bus: Bus, id: str) -> tuple[Stored, Mapping[str, Any]]:
@@ -168,18 +274,41 @@ async def _stored_at(bus: Bus, seq: int) -> int:
     return 0
 
 
-async def _said(bus: Bus, deployment: Deployment, policy: Policy, first: int, last: int) -> list[Observation]:
-    """What events said that a policy listens to, in these messages of the root log."""
+async def _said(
+    bus: Bus, deployment: Deployment, policy: Policy, first: int, last: int, between: tuple[int, int] | None = None
+) -> tuple[list[Observation], list[Unread]]:
+    """What events said that a policy listens to, in these messages of the root log; and what it did not look at.
+
+    Only of events that happened ``between`` these times, if that is given.
+    """
     interpretation = Interpretation.of(deployment)
-    data = EventData(deployment.types)
-    pushes = detecting_of(deployment, [policy.name]).push
+    data, seeing = EventData(deployment.types), Seeing.of(deployment.numbered())
+    detecting = detecting_of(deployment, [policy.name])
+    reads = deployment.scopes.tags_of(policy.name).reads
+    late = {late.row.key async for late in late_events(bus, policy=policy.name)}
     found: list[Observation] = []
+    unread: list[Unread] = []
     async with aclosing(bus.read(Names(bus.zone).root_stream, first, last)) as messages:
-        async for message in messages:
-            lines = stored_lines(in_terms_of_now(message, interpretation))
-            events = (_event(decode_line(line), data) for line in lines)
-            found += observe((each for each in events if each is not None), pushes, deployment.types)
-    return list({(each.push, each.cause, each.identity): each for each in found}.values())
+        async for stored in messages:
+            await learn_stored(bus, seeing, [stored])
+            message = in_terms_of_now(stored, interpretation)
+            for place, line in enumerate(stored_lines(message)):
+                row = decode_line(line, pos=position(message.seq, place))
+                if row.type not in detecting.observing.types or not _is_between(row.time, between):
+                    continue
+                event = _event(row, data)
+                said = list(observe([event], detecting.push, deployment.types)) if event is not None else []
+                if seeing is not None and said and not seeing.sees(seeing.look(row), reads):
+                    unread += [_unread(Aside.HIDDEN, each) for each in said]
+                elif row.key in late:
+                    unread += [_unread(Aside.LATE, each) for each in said]
+                else:
+                    found += said
+    return list({(each.push, each.cause, each.identity): each for each in found}.values()), unread
+
+
+def _is_between(time: int, between: tuple[int, int] | None) -> bool:
+    return between is None or between[0] <= time <= between[1]
 
 
 @dataclass(frozen=True, slots=True)

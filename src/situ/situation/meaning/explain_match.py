@@ -3,12 +3,16 @@
 Of a detection: what each of its events said, and how every condition was met. Of a miss: the nearest thing to a match,
 the conditions that failed in it, and for each of their literals what was lacking. Everything is data; how it reads is
 :mod:`situ.situation.meaning.tell_match`.
+
+What was detected is no matter of the reference, but of facts: what was told, how far the policy has decided, and which
+events it did not look at, because they were late, hidden from it or dead letters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from typing import assert_never
 
@@ -73,21 +77,68 @@ class Failed:
     lacks: tuple[Lack, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A detection as it was told, or would be."""
+
+    id: str
+    bindings: tuple[tuple[str, str], ...]
+    time: int
+
+
+class Aside(Enum):
+    """Why a policy did not look at an event."""
+
+    LATE = "late"
+    HIDDEN = "hidden"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An event that a policy did not look at: what it would have said, or for a dead letter what is wrong with it."""
+
+    why: Aside
+    cause: Cause
+    time: int
+    said: Observation | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What came of detection itself. ``told`` is all that the policy told in the time that counts."""
+
+    told: tuple[Report, ...] = ()
+    settled: int | None = None
+    """How far the policy has decided; None: that is not known, or nothing is."""
+    decides: bool = True
+    """Whether it is known how far it has decided."""
+    waits_for: str = ""
+    suspended: bool = False
+    unread: tuple[Unread, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class WhyMissed:
     """What was asked for, and the nearest thing to it.
 
-    ``detected`` is what was detected after all; then nothing has failed. ``met`` has the conditions that were met,
-    by their places. Without an ``activation`` nothing is said of those that are only about what is absent.
+    ``detected`` is what was detected after all; then nothing has failed. What is ``undecided`` would be detected if
+    nothing more came; what is ``untold`` would have been by the policy and the tables as they are now, and was not.
+    ``met`` has the conditions that were met, by their places. Without an ``activation`` nothing is said of those that
+    are only about what is absent.
     """
 
     bindings: Bindings
     at: int
-    detected: tuple[Detection, ...] = ()
+    detected: tuple[Report, ...] = ()
     nearest: Bindings = field(default_factory=dict)
     activation: int | None = None
     met: Mapping[int, Explained] = field(default_factory=dict)
     failed: tuple[Failed, ...] = ()
+    undecided: tuple[Report, ...] = ()
+    untold: tuple[Report, ...] = ()
+    facts: Facts = field(default_factory=Facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +209,30 @@ def _of_part(
 # ── misses ──
 
 
-def explain_miss(happened: Happened, bindings: Bindings, at: int) -> WhyMissed:
-    """Why these identities were not detected around that time, or what was detected."""
+def explain_miss(happened: Happened, bindings: Bindings, at: int, facts: Facts | None = None) -> WhyMissed:
+    """Why these identities were not detected around that time, or what was detected.
+
+    ``happened`` is what the policy looked at. Without ``facts`` what the reference finds counts as detected.
+    """
     policy = happened.policy
-    detected = {
-        detection.id: detection
+    reports = {
+        detection.id: Report(id=detection.id, bindings=detection.bindings, time=detection.time)
         for match in matches(happened)
         if agree(bindings, match.bindings) and _near(happened, match.activation, at)
         for detection in [detection_of(policy, match)]
     }
-    if detected:
-        return WhyMissed(bindings, at, tuple(sorted(detected.values(), key=lambda each: each.time)))
+    meant = tuple(sorted(reports.values(), key=lambda each: each.time))
+    if facts is None:
+        facts = Facts(told=meant)
+    told = tuple(
+        each for each in facts.told if agree(bindings, dict(each.bindings)) and _told_near(happened, each.time, at)
+    )
+    if told:
+        return WhyMissed(bindings, at, told, facts=facts)
+    if meant:
+        undecided = tuple(each for each in meant if _is_undecided(each, facts))
+        untold = tuple(each for each in meant if each not in undecided)
+        return WhyMissed(bindings, at, undecided=undecided, untold=untold, facts=facts)
     attempts = islice(_attempts(happened, policy.conditions, bindings, at), _MOST_ATTEMPTS)
     attempt = min(attempts, key=lambda each: _distance(happened, each, at))
     nearest, activation = _bindings(attempt), _activation(attempt)
@@ -182,7 +246,16 @@ def explain_miss(happened: Happened, bindings: Bindings, at: int) -> WhyMissed:
             failed.append(_failed(happened, place, part, attempt, bindings, activation, at))
         else:
             met[place] = _of_part(happened, part, items, nearest, activation)
-    return WhyMissed(bindings, at, (), {**bindings, **nearest}, activation, met, tuple(failed))
+    return WhyMissed(bindings, at, (), {**bindings, **nearest}, activation, met, tuple(failed), facts=facts)
+
+
+def _is_undecided(report: Report, facts: Facts) -> bool:
+    return facts.decides and not facts.suspended and (facts.settled is None or report.time >= facts.settled)
+
+
+def _told_near(happened: Happened, time: int, at: int) -> bool:
+    """The same of when it was told: up to a window after its activation."""
+    return at - 2 * happened.policy.window <= time <= at + 2 * happened.policy.window
 
 
 def _near(happened: Happened, activation: int, at: int) -> bool:

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator
 from situ.event.instants import print_instant
 from situ.situation.meaning.detection import Cause, Observation
 from situ.situation.meaning.explain_lack import Lack, Why
-from situ.situation.meaning.explain_match import Absent, Explained, Failed, WhyDetected, WhyMissed
+from situ.situation.meaning.explain_match import (
+    Absent,
+    Aside,
+    Explained,
+    Failed,
+    Report,
+    Unread,
+    WhyDetected,
+    WhyMissed,
+)
 from situ.situation.meaning.occurrences import Bindings, Occurrence
 from situ.situation.policies.policy import Choice, Part, Policy, Then
 from situ.situation.policies.wording import duration_text, literal_text, part_text
@@ -51,8 +60,11 @@ class _Telling:
         asked = _identities(why.bindings) or "anything"
         yield f"{self.policy.name}: {asked} around {self.moment(why.at)}"
         for found in why.detected:
-            yield f"  was detected: {found.id}, {_identities(dict(found.bindings))}, at {self.moment(found.time)}"
+            yield f"  was detected: {self._report(found)}"
         if why.detected:
+            return
+        yield from self._facts(why)
+        if why.undecided or why.untold:
             return
         if why.activation is None:
             yield "  nothing of it happened around that time"
@@ -66,6 +78,40 @@ class _Telling:
                 yield from self._met(why.met[place])
             else:
                 yield f"  not judged: {self._part(part)}"
+
+    def _facts(self, why: WhyMissed) -> Iterator[str]:
+        """What detection itself came to."""
+        facts = why.facts
+        if facts.suspended:
+            yield "  the policy is suspended: it decides nothing"
+        for each in why.undecided:
+            yield f"  is not decided yet, and would be detected if nothing more came: {self._report(each)}"
+        if why.undecided:
+            settled = (
+                "nothing is decided yet" if facts.settled is None else f"decided up to {self.moment(facts.settled)}"
+            )
+            yield f"    {settled}" + (f"; it waits for {facts.waits_for}" if facts.waits_for else "")
+        for each in why.untold:
+            yield f"  was not detected, though the policy and the tables of now say so: {self._report(each)}"
+        for unread in facts.unread:
+            yield f"  {self._unread(unread)}"
+
+    def _unread(self, unread: Unread) -> str:
+        match unread.why:
+            case Aside.LATE:
+                return f"late, not looked at: {self._said(unread)}"
+            case Aside.HIDDEN:
+                return f"not visible to the policy: {self._said(unread)}"
+            case Aside.DEAD:
+                return f"a dead letter: {self.moment(unread.time)}  {_event(unread.cause)}: {unread.problem}"
+
+    def _said(self, unread: Unread) -> str:
+        if unread.said is None:
+            return f"{self.moment(unread.time)}  {_event(unread.cause)}"
+        return self._observation(unread.said)
+
+    def _report(self, report: Report) -> str:
+        return f"{report.id}, {_identities(dict(report.bindings))}, at {self.moment(report.time)}"
 
     # ── conditions ──
 
