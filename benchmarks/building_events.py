@@ -50,7 +50,8 @@ def project_files(*, situ: str = "") -> dict[str, str]:
     """The example's types, functions and publishers; its subscribers are left to the benchmark."""
     names = ("types/building.yaml", "functions/building.yaml", "clients/sensors.yaml")
     files = {name: (EXAMPLE / name).read_text() for name in names}
-    files["clients/sensors.yaml"] = re.sub(r"context: \w+, ", "", files["clients/sensors.yaml"])
+    # Their contexts and scopes are not declared here.
+    files["clients/sensors.yaml"] = re.sub(r"context: \w+, |scopes: {[^}]*}, ", "", files["clients/sensors.yaml"])
     return {"situ.yaml": f"version: 1\nname: bench\n{situ}", "types/sensors.yaml": SENSORS, **files}
 
 

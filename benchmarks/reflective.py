@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from situ.deployment.interpreting import Interpretation
+from situ.errors import Problem
+from situ.interpretation.convert import Converter
 from situ.interpretation.model import Context, Direction
 from situ.interpretation.reference import transform
 from situ.interpretation.transformation import Transformation
@@ -34,7 +36,7 @@ class Reflecting:
     def __init__(self, context: Context, way: Transformation) -> None:
         self.transformation = way
         self.is_identity = False
-        self.needs_envelope = True
+        self.needs_envelope = self.reads_envelope = True
         self.structs = None
         self._context = context
         self._read = decoder(way.source, way.types, "keep")
@@ -46,6 +48,9 @@ class Reflecting:
 
     def text(self, event: Mapping[str, Any], text: bytes) -> bytes:
         return _encode(self._write(self.data(event, self._read(msgspec.json.decode(text)).value)))
+
+    def text_faults(self, event: Mapping[str, Any], text: bytes) -> Iterable[Problem]:
+        return Converter(self.transformation).text_faults(event, text)
 
 
 class Reflective(Interpretation):
