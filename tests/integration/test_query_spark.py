@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -40,14 +41,11 @@ def test_a_query_is_started_again_when_a_process_of_spark_was_slow(spark: SparkS
     assert query.wait(0), "and it ends when it is stopped"
 
 
-@pytest.mark.parametrize(("reason", "starts"), [("there is no such table", 1), (_SLOW, 20)])
-def test_a_query_that_fails_for_itself_or_always_fails(
-    spark: SparkSession, tmp_path: Path, reason: str, starts: int
-) -> None:
+def test_a_query_that_fails_for_itself_fails(spark: SparkSession, tmp_path: Path) -> None:
     begun = 0
 
     def batch(frame: DataFrame, number: int) -> None:
-        raise RuntimeError(reason)
+        raise RuntimeError("there is no such table")
 
     def begin() -> StreamingQuery:
         nonlocal begun
@@ -59,4 +57,40 @@ def test_a_query_that_fails_for_itself_or_always_fails(
     with pytest.raises(SituError) as failed:
         query.wait()
     assert [each.code.code for each in failed.value.problems] == ["N102"]
-    assert begun == starts
+    assert begun == 1
+
+
+def test_processes_that_never_start_are_given_up_after_a_while_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun = 0
+
+    def begin() -> StreamingQuery:
+        nonlocal begun
+        begun += 1
+        raise PySparkException(_SLOW)
+
+    query = Query(begin, patience=0.2, pause=0.01)
+    with pytest.raises(SituError) as failed:
+        query.start()
+    assert "no Python process of Spark started" in failed.value.problems[0].message
+    assert begun > 2
+    assert [each.getMessage() for each in caplog.records if "took more than ten seconds" in each.getMessage()] == [
+        caplog.records[0].getMessage()
+    ]
+
+
+def test_whoever_waits_for_slow_processes_can_be_stopped() -> None:
+    tried = threading.Event()
+
+    def begin() -> StreamingQuery:
+        tried.set()
+        raise PySparkException(_SLOW)
+
+    query = Query(begin)
+    starting = threading.Thread(target=query.start)
+    starting.start()
+    assert tried.wait(60)
+    query.stop()
+    starting.join(60)
+    assert not starting.is_alive()

@@ -1,7 +1,8 @@
 """A streaming query of Spark: started, waited for, stopped between two batches.
 
 Spark gives a Python process ten seconds to start and ends the query if it takes longer, which says something of how
-busy the machine is and nothing of the query: it is started again, and goes on from its last batch.
+busy the machine is and nothing of the query: it is started again, for as long as a quarter of an hour, and goes on
+from its last batch.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from situ.errors import SituError
 
 _log = logging.getLogger("situ.pipeline")
 _SLOW = "failed to connect back"
-_ATTEMPTS = 20
-"""In a row, with no batch finished between them: some minutes, in which a busy machine may come to its senses."""
+_PATIENCE = 900.0
+"""Seconds for which it is tried, with no batch finished between: a busy machine may take long to come to its senses."""
+_PAUSE = 1.0
 _STOP_WITHIN = 30
 _FIRST_LOOK = 60.0
 _REMEDY = "It goes on from its last batch when it is started again; nothing was lost."
@@ -33,18 +35,22 @@ class _Stopped(Exception):
 class Query:
     """One query; ``begin`` starts it, or lets it go on where it was."""
 
-    def __init__(self, begin: Callable[[], StreamingQuery]) -> None:
+    def __init__(
+        self, begin: Callable[[], StreamingQuery], *, patience: float = _PATIENCE, pause: float = _PAUSE
+    ) -> None:
         self._begin = begin
+        self._patience, self._pause = patience, pause
         self._query: StreamingQuery | None = None
         self._stopping, self._parked = threading.Event(), threading.Event()
-        self._attempts = 0
+        self._slow_since: float | None = None
+        """Since when no process has started in time."""
 
     @property
     def is_started(self) -> bool:
         return self._query is not None
 
     def start(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             try:
                 self._query = self._begin()
                 return
@@ -59,7 +65,9 @@ class Query:
 
     def end_batch(self) -> None:
         """What a batch calls last."""
-        self._attempts = 0
+        if self._slow_since is not None:
+            _log.warning("Python processes of Spark start again, after %.0f s", time.monotonic() - self._slow_since)
+        self._slow_since = None
 
     def await_first_look(self) -> None:
         """Until the query has looked for events once; or has begun to work, or ended."""
@@ -97,11 +105,24 @@ class Query:
         self.wait(_STOP_WITHIN)
 
     def _forgive(self, error: PySparkException) -> None:
-        """Nothing if a process was merely slow, and not too often; else why the query failed."""
-        self._attempts += 1
-        if _SLOW not in str(error) or self._attempts >= _ATTEMPTS:
+        """Nothing if a process was merely slow, and not for too long; else why the query failed.
+
+        It is said once: on a machine that is busy for minutes the log would hold nothing else.
+        """
+        now = time.monotonic()
+        if _SLOW not in str(error):
             raise SituError(ENGINE_FAILED(engine="spark", reason=_reason(error), remedy=_REMEDY)) from error
-        _log.warning("a Python process of Spark took too long to start, the query is started again")
+        if self._slow_since is None:
+            self._slow_since = now
+            _log.warning(
+                "Python processes of Spark took more than ten seconds to start: this machine is busy. The query is "
+                "started again until they do, for up to %.0f min",
+                self._patience / 60,
+            )
+        elif now - self._slow_since > self._patience:
+            reason = f"for {self._patience / 60:.0f} min no Python process of Spark started within ten seconds"
+            raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=_REMEDY)) from error
+        self._stopping.wait(self._pause)
 
 
 def _reason(error: PySparkException) -> str:
