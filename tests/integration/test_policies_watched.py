@@ -133,7 +133,7 @@ def test_a_policy_is_replayed_over_the_log_and_nothing_comes_of_it(tmp_path: Pat
             for since, until in ((middle, None), (begin - timedelta(hours=2), begin - timedelta(hours=1))):
                 none = await replayed(NAME, since, until)
                 assert not none.outcome.situations
-                assert "Nothing matched" in text_of(show_replayed(none, verbose=False, summary=True))
+                assert "had nothing to look at" in text_of(show_replayed(none, verbose=False, summary=True))
 
             file.write_text(TOGETHER.replace("person B", "lorry B"))
             with pytest.raises(SituError):
