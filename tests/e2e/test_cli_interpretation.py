@@ -225,7 +225,7 @@ def test_on_the_way_in_and_what_needs_a_table(run: Explaining) -> None:
     ran = run.transform("--in", "-", "--type", "Face", context="camera", stdin=face)
     assert ran.code == 0
     assert ran.out.startswith("camera:Face (camera@1) → Update (root@1)   plan ")
-    assert "distance ← steps   unit yd → m   contexts/camera.yaml:8   as double m × 0.9144 " in ran.out
+    assert "distance ← steps   unit yd → m   contexts/camera.yaml:8   as double m × 1143 ÷ 1250 " in ran.out
     ran = run.transform("--in", "-", "--type", "Badge", context="camera", stdin={"person": "p", "badge": "t1"})
     assert ran.code == 0
     assert "   needs b of the source badges   " in ran.out.splitlines()[0]

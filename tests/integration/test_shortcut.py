@@ -13,6 +13,7 @@ from situ.edge.event import Event
 from situ.edge.node import Node
 from situ.pipeline.engine import SparkEngine
 from situ.subscription.model import Subscription
+from situ.units import Units, conversion, convert_double, double_steps
 from tests.edge_zone import edge_zone
 from tests.integration.test_pipeline import drained, wait_for
 from tests.zone import zone
@@ -29,12 +30,15 @@ events:
 maps: [both: Depth <-> Gauge]
 """
 FILES = {"types/all.yaml": TYPES, "contexts/feet.yaml": FEET, "contexts/more.yaml": FEET.replace("feet", "more")}
-THERE_AND_BACK = [1.2, 2.3, 3.3]
+THERE_AND_BACK = [1.3, 2.6, 3.3]
 
 
 def is_changed(feet: float) -> bool:
     """Whether one could tell: a number that goes to metres and back has other last digits."""
-    return feet * 0.3048 * 3.2808398950131235 != feet
+    units = Units()
+    foot, metre = units.parse("ft"), units.parse("m")
+    metres = convert_double(feet, double_steps(*conversion(foot, metre)))
+    return convert_double(metres, double_steps(*conversion(metre, foot))) != feet
 
 
 async def heard(node: Node, registration: Any, count: int) -> list[Event]:

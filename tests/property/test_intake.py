@@ -274,7 +274,7 @@ def read(body: bytes) -> list[Event | Refused]:
 
 def filled(refused: Refused, place: int) -> Event | Refused:
     """An event that lacks nothing but what the key says as well."""
-    if any(problem.code.code != "E702" for problem in refused.problems):
+    if any(problem.code.code not in ("E702", "E706") for problem in refused.problems):
         return refused
     attributes = json.loads(refused.original)
     if type(attributes) is not dict:
