@@ -37,7 +37,7 @@ from situ.quality.profile import Capability, Mode, Profile
 from situ.quality.property import Property
 from situ.quality.shape import Limit
 from situ.quality.strategies.named import NAMED
-from tests.negotiating import Host, all_relevant, can, expects, in_modes, need, provides
+from tests.negotiating import START, Host, all_relevant, can, expects, in_modes, need, provides
 
 DESK = "desk/events"
 HALL = "hall/events"
@@ -523,17 +523,34 @@ def test_who_lost_all_memory_is_heard() -> None:
         host.pass_time(2)
     host.kept, count = {}, len(host.heard)
     host.state = new_state()
-    host.give(Restored(number=1_000))
+    host.give(Restored(number=2 * 10**12))
     host.give(Deployed(quality=host.quality, relevance=host.relevance))
     host.call(Providing, client="reader", profile=READER)
     expect(host, "desk/M5", rate=(5, 10))
     host.pass_time(2)
     assert [each.state for each in host.heard[count:] if isinstance(each, StateChange)][-1] == "satisfied"
-    again = Restored(kept={key: json.loads(value) for key, value in host.kept.items()}, number=5_000)
+    again = Restored(kept={key: json.loads(value) for key, value in host.kept.items()}, number=5 * 10**12)
     number, host.state = host.state.number, new_state()
     host.give(again)
     host.give(Deployed(quality=host.quality, relevance=host.relevance))
-    assert number <= host.state.number < 2_000, "who remembers goes on from there"
+    assert number <= host.state.number < 3 * 10**12, "who remembers goes on from there"
+
+
+@pytest.mark.parametrize("others", [0, 1, 30])
+def test_numbers_of_messages_say_nothing_of_messages_to_others(others: int) -> None:
+    """Neither how many there are nor, in between two of one's own, how many there were."""
+    host = zone(provides("reader", rate=(2, 60, 7)), provides("late", rate=(2, 60, 2)))
+    for number in range(others):
+        expect(host, f"hall/N{number}", subscription=HALL, rate=(5, 10))
+    expect(host, "desk/M1", rate=(5, 10))
+    for number in range(others):
+        host.call(Revoking, client="hall", id=f"hall/N{number}")
+        expect(host, f"hall/N{number}", subscription=HALL, rate=(50, 60))
+    host.pass_time(30)
+    expect(host, "desk/M2", rate=(70, 80))
+    heard = [each.number for each in host.of(StateChange) if each.expectation.startswith("desk/")]
+    assert heard[:1] == [int(START * 1_000_000)]
+    assert heard[-1] == int((START + 30) * 1_000_000)
 
 
 def declared_zone(*profiles: Profile) -> Host:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
+from binascii import b2a_base64
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
@@ -34,6 +35,7 @@ _SITUATION = b'"type":"%b' % SITUATION.name.encode()
 _PLACE = re.compile(rb'"pos":[0-9]+')
 _CAUSE = re.compile(rb'"id":"([0-9]{1,20})-([0-9]{1,20})","source":')
 _MOST = (1 << 64) - 1
+_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class Seal:
@@ -43,13 +45,15 @@ class Seal:
 
     def __init__(self, secret: str) -> None:
         whole = blake2b(secret.encode(), digest_size=64, person=b"situ seal").digest()
-        self._tag, self._mask = whole[:32], whole[32:]
+        # A key is as long to work in as all the rest: it is done once, and copied.
+        self._tag = blake2b(digest_size=_TAG, key=whole[:32])
+        self._mask = blake2b(digest_size=_TEXT, key=whole[32:])
 
     def token(self, first: int, second: int) -> str:
         """What stands for two numbers."""
         text = _two.pack(first & _MOST, second & _MOST)
-        tag = blake2b(text, digest_size=_TAG, key=self._tag).digest()
-        return urlsafe_b64encode(tag + self._masked(tag, text)).decode("ascii")
+        tag = self._tag_of(text)
+        return b2a_base64(tag + self._masked(tag, text), newline=False).translate(_SAFE).decode("ascii")
 
     def opened(self, token: str) -> tuple[int, int] | None:
         """The two numbers; None if this is no token of this seal."""
@@ -60,14 +64,20 @@ class Seal:
         except (NotBase64, ValueError):
             return None
         tag, text = whole[:_TAG], self._masked(whole[:_TAG], whole[_TAG:])
-        if blake2b(text, digest_size=_TAG, key=self._tag).digest() != tag:
+        if self._tag_of(text) != tag:
             return None
         first, second = _two.unpack(text)
         return first, second
 
+    def _tag_of(self, text: bytes) -> bytes:
+        made = self._tag.copy()
+        made.update(text)
+        return made.digest()
+
     def _masked(self, tag: bytes, text: bytes) -> bytes:
-        mask = blake2b(tag, digest_size=_TEXT, key=self._mask).digest()
-        return (int.from_bytes(text) ^ int.from_bytes(mask)).to_bytes(_TEXT)
+        made = self._mask.copy()
+        made.update(tag)
+        return (int.from_bytes(text) ^ int.from_bytes(made.digest())).to_bytes(_TEXT)
 
     def key(self, key: str) -> str:
         """The key of an event, ``client.incarnation.seq``, as clients see it: ``client.token``."""

@@ -41,9 +41,9 @@ def _ask(state: State, work: Work, known: Known) -> None:
     if course.open is not None:
         given = course.open.target
         if not (given.values.keys() & wanted.values.keys() or (given.mode and given.mode == wanted.mode)):
-            tell(state, work, known, course.withdraw(known.profile, _next(state)))
+            tell(state, work, known, course.withdraw(known.profile, _next(state, work, known)))
     if wanted and course.open is None and course.may_send(work.now):
-        tell(state, work, known, course.send(known.profile, wanted, work.now, _next(state)))
+        tell(state, work, known, course.send(known.profile, wanted, work.now, _next(state, work, known)))
 
 
 # ── falling back ──
@@ -75,7 +75,7 @@ def relax(state: State, work: Work, known: Known) -> None:
         target = _excess(state, known)
     if target and known.effective is not None:
         before = known.profile
-        tell(state, work, known, known.course.relax(before, target, work.now, _next(state)))
+        tell(state, work, known, known.course.relax(before, target, work.now, _next(state, work, known)))
         known.profile = moved(before, target)
         work.causes.add(state, Cause(what="was told to fall back", profile=known.profile.id))
         known.estimate.restart(before, known.profile, state.mark)
@@ -163,6 +163,5 @@ def tell(state: State, work: Work, known: Known, advice: Advice) -> None:
     work.keep_profile(known.profile.id)
 
 
-def _next(state: State) -> int:
-    state.number += 1
-    return state.number
+def _next(state: State, work: Work, known: Known) -> int:
+    return state.next_number(known.profile.publisher, work.now)

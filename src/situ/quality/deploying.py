@@ -92,11 +92,10 @@ def _read_again(state: State, work: Work) -> None:
 
 def disown(state: State, work: Work, id: str, held: Held) -> None:
     """Tell a client that an expectation of its is no more, though nobody revoked it."""
-    state.number += 1
     message = StateChange(
         expectation=id,
         version=held.expectation.version,
-        number=state.number,
+        number=state.next_number(held.expectation.client, work.now),
         state="revoked",
         why="missing",
         since=work.now,

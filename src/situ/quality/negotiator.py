@@ -123,6 +123,7 @@ def _begin(state: State, work: Work, given: Restored | Deployed) -> None:
     state.begun, state.restored = True, Restored()
     work.causes.add(state, Cause(what=STARTED))
     lost = take_up(state, kept, deployed.quality.known)
+    state.base = state.number
     # Whoever was told something last may not have heard it; the same goes for shapes.
     work.tells += state.told
     work.shaped |= dict.fromkeys(state.unshaped)
@@ -199,8 +200,7 @@ def _course(state: State, work: Work, known: Known) -> None:
             course.expire(now)
             work.causes.add(state, Cause(what="did not answer an advice", profile=known.profile.id))
         else:
-            state.number += 1
-            again = course.send_again(known.profile, now, state.number)
+            again = course.send_again(known.profile, now, state.next_number(known.profile.publisher, now))
             work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=again.id, message=again))
     elif course.is_late(now, state.mark):
         course.fail(known.profile, known.estimate.measured, now)

@@ -152,7 +152,11 @@ class State:
     order: int = 0
     """Of the expectation that was registered last."""
     number: int = 0
-    """Of the message that was told last."""
+    """The highest of all messages that were told."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Client → the number of the message that it was told last, of those that were told something since the start."""
+    base: int = 0
+    """The highest of all messages that were told before the start."""
     told: tuple[Tell, ...] = ()
     """What the last step told: known to be told when the next one begins."""
     unshaped: tuple[str, ...] = ()
@@ -196,6 +200,19 @@ class State:
         held = (self.expectations[id] for id in self.by_subscription.get(subscription, ()))
         active = [each for each in held if each.active]
         return iter(sorted(active, key=lambda each: (-each.expectation.utility, each.expectation.order)))
+
+    # ── numbers ──
+
+    def next_number(self, client: str, now: float) -> int:
+        """Of the next message to a client: higher than all before, and a matter of the clock, so that it says nothing
+        of how many others were told something."""
+        found = max(self.last_number(client) + 1, int(now * 1_000_000))
+        self.numbers[client], self.number = found, max(found, self.number)
+        return found
+
+    def last_number(self, client: str) -> int:
+        """Of what a client was told last; who was told nothing since the start may have been told anything before."""
+        return self.numbers.get(client, self.base)
 
     # ── alarms ──
 

@@ -50,9 +50,9 @@ def _tell_state(state: State, work: Work, held: Held) -> None:
     if held.told_at is not None and work.now < held.told_at + SPACING:
         state.set_alarm(("tell", id), held.told_at + SPACING)
         return
-    state.number += 1
+    number = state.next_number(held.expectation.client, work.now)
     since = held.told.since if held.told is not None and held.told.state == now.state else work.now
-    held.told = replace(now, number=state.number, since=since, reasons=_reasons(state, held, now))
+    held.told = replace(now, number=number, since=since, reasons=_reasons(state, held, now))
     held.told_at = work.now
     work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=held.told))
     work.keep_expectation(id)
@@ -88,7 +88,7 @@ def state_of(state: State, held: Held) -> StateChange:
     return StateChange(
         expectation=expectation.id,
         version=expectation.version,
-        number=state.number,
+        number=state.last_number(expectation.client),
         state="satisfied" if satisfied else "unsatisfied",
         why="" if satisfied else _why(state, held),
         in_force=state.in_force.get(expectation.subscription),
@@ -177,10 +177,10 @@ def _tell_usage(state: State, work: Work, known: Known) -> None:
 
 
 def _tell(state: State, work: Work, known: Known, now: Usage, *, changed: bool) -> None:
-    state.number += 1
+    number = state.next_number(known.profile.publisher, work.now)
     used_before = known.told is not None and known.told.used
     since = known.told.since if known.told is not None and used_before == now.used else work.now
-    known.told = replace(now, number=state.number, since=since)
+    known.told = replace(now, number=number, since=since)
     known.told_at = work.now
     state.set_alarm(("usage", known.profile.id), work.now + MINUTE if now.used else None)
     work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=known.profile.id, message=known.told))
@@ -204,7 +204,7 @@ def usage_of(state: State, known: Known) -> Usage:
             floors[need.about.id] = (about, about.better(floor, need.floor))
     return Usage(
         profile=id,
-        number=state.number,
+        number=state.last_number(known.profile.publisher),
         subscriptions=len({each.subscription for each in in_force}),
         expectations=len(in_force),
         floors={
