@@ -300,3 +300,36 @@ def test_on_spark_one_event_fails_and_the_others_go_on(place: str, plan: Plan) -
     assert counts.dead.get("E705", 0) == len(letters)
     if letters:
         assert any("Unforeseen" in each for each in counts.traces), "the traceback is for the log of the run"
+
+
+# ── what a client can do without a mistake of ours ──
+
+
+def letters_of(published: Sequence[Message]) -> list[str]:
+    found = (each for each in published if each.subject.startswith("situ.main.dead."))
+    return [json.loads(line)["data"]["code"] for message in found for line in split_lines(message.body)]
+
+
+@pytest.mark.parametrize("depth", [100, 900, 20_000])
+def test_on_spark_a_deep_event_is_a_dead_letter_and_its_neighbours_are_not(depth: int, plan: Plan) -> None:
+    deep = line(1, "x")[:-2] + b',"deep":' + b"[" * depth + b"]" * depth + b"}}"
+    published, dispatch = task(plan, [join_lines([line(0, "x"), deep, line(2, "x")])])
+    assert letters_of(published) == ["E704"]
+    assert dispatch.counts().types == {"Order": 2}
+
+
+def test_a_message_of_very_many_events_is_one_dead_letter(plan: Plan) -> None:
+    """One letter for each of them held up everybody for half a minute, and made an answer that no bus takes."""
+    published, _ = task(plan, [b"[" + b",".join([b"{}"] * 60_000) + b"]"])
+    assert letters_of(published) == ["E704"]
+
+
+def test_what_is_longer_in_the_log_than_it_was_sent_fits_the_bus(plan: Plan) -> None:
+    """As many short events as fit into a message made one of the log that the bus refused, and again at each try."""
+    body = join_lines([line(number, "x") for number in range(9_000)])
+    published, _ = task(plan, [body])
+    root = [each for each in published if each.subject.startswith("situ.main.root.")]
+    assert len(root) > 1
+    assert max(len(each.body) for each in published) < 1024 * 1024 + 1000
+    assert sum(len(split_lines(each.body)) for each in root) == 9_000
+    assert len({each.id for each in root}) == len(root)
