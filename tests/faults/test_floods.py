@@ -116,7 +116,8 @@ def test_one_client_floods_its_router_and_the_others_are_served(kind: str, spark
     assert found["slowest"] < 5, found  # type: ignore[operator]
     assert found["queue"] <= 17 * 1024 * 1024, found  # type: ignore[operator]
     assert found["grown"] < 200 * 1024 * 1024, found  # type: ignore[operator]
-    assert found["reports"].get("R018"), "it was told that this is too much"  # type: ignore[attr-defined]
+    if kind.endswith("events"):  # questions may be answered as fast as they come
+        assert found["reports"].get("R018"), "it was told that this is too much"  # type: ignore[attr-defined]
     if kind == "small events":
         assert found["codes"]["R018"] > 0  # type: ignore[index]
         assert found["codes"][""] > 0, "what fitted was stored"  # type: ignore[index]
@@ -132,7 +133,7 @@ def test_a_client_of_the_library_waits_and_sends_again(tmp_path: Path) -> None:
             assert router is not None
             router._queues = ClientQueues(QueueLimits(messages=1))
             async with zone.connect("bob") as bob, zone.connect("desk") as desk:
-                reading = asyncio.create_task(anext(desk.events("Level", durable="levels")))
+                reading = asyncio.create_task(anext(desk.events(durable="levels")))
                 await asyncio.gather(*(bob.describe("Level") for _ in range(20)))
                 for number in range(3000):
                     await bob.publish_event("Level", tank="b", level=float(number))
