@@ -56,6 +56,7 @@ def main() -> None:
         install_uv()
         java = has_java()
         install_locked([LOCK] if java else [LOCK, JAVA_LOCK])
+        compile_once()
     runtime = "the Java at hand" if java else "a Java runtime of its own"
     print(f"set up in {time.monotonic() - started:.0f} s: {VENV}, with {runtime}")
 
@@ -89,6 +90,13 @@ def install_locked(locks: list[Path]) -> None:
     environment = {**uv_settings(), "VIRTUAL_ENV": str(VENV)}
     run(UV, "pip", "sync", "--quiet", "--require-hashes", *locks, environment=environment)
     run(UV, "pip", "install", "--quiet", "--no-deps", "--editable", ROOT, environment=environment)
+
+
+def compile_once() -> None:
+    """Where Python is told to write no bytecode, every process would compile all that it imports, Spark's workers too."""
+    if sys.dont_write_bytecode:
+        packages = next(VENV.glob("lib/python*/site-packages"))
+        run(PYTHON, "-m", "compileall", "-q", "-q", "-j", "0", packages, ROOT / "src")
 
 
 def uv_settings() -> dict[str, str]:

@@ -171,6 +171,22 @@ IDENTITY_FED = define(
     push=str,
     concept=str,
 )
+PUSH_TIME = define(
+    "S148",
+    "time of a push source that is no timestamp",
+    "`{path}` of `{event}` is `{found}` and cannot say when something happened.",
+    "Name an attribute of type `timestamp`, or leave `time` out: then the time of the event counts.",
+    path=str,
+    event=str,
+    found=str,
+)
+PUSH_TIME_OF_SITUATION = define(
+    "S149",
+    "time of a push source of situations",
+    "`{event}` comes from policies, whose events count by their own time.",
+    "Leave `time` out: policies that read what others conclude wait for those by the time of the event.",
+    event=str,
+)
 SOURCE_AGED = define(
     "S201",
     "source not read again",

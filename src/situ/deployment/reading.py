@@ -20,6 +20,7 @@ from situ.event.instants import microseconds, read_instant
 from situ.event.lines import decode_line, read_stamp, stored_lines
 from situ.event.message import CLIENT, STAMP, Stored, position, split_lines
 from situ.event.row import Row
+from situ.situation.enrichment.observe_columns import Heard
 from situ.situation.meaning.watermark import Seen
 from situ.subscription.sight import Look
 from situ.tags import TagSet
@@ -33,6 +34,7 @@ class _Line(msgspec.Struct, gc=False):
 
     type: str
     time: str
+    data: msgspec.Raw
     siturecv: str = ""
     situtags: int = 0
     situepoch: int = 0
@@ -47,10 +49,8 @@ _decode = msgspec.json.Decoder(_Line).decode
 class _Event:
     pos: int
     type: str
-    time: int
-    received: int
+    heard: Heard
     look: Look
-    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Reading:
         look, is_own = self._seeing.look, self._observing.is_own
         return self._shown(
             [
-                _Event(row.pos, row.type, row.time, row.recv, look(row), is_own(row.client))
+                _Event(row.pos, row.type, Heard(row.time, row.recv, is_own(row.client), row.data), look(row))
                 for row in rows
                 if row.type in self._listened
             ]
@@ -105,7 +105,8 @@ class Reading:
             pos = position(message.seq, place)
             look = common or self._look(read, line, pos)
             own = self._observing.is_own(message.headers.get(CLIENT, ""))
-            yield _Event(pos, read.type, _instant(read.time), _instant(read.siturecv or read.time), look, own)
+            heard = Heard(_instant(read.time), _instant(read.siturecv or read.time), own, read.data)
+            yield _Event(pos, read.type, heard, look)
 
     def _common(self, message: Stored) -> Look | None:
         """What all events of a message look like, if it says so and that is enough to decide."""
@@ -125,15 +126,15 @@ class Reading:
         seen: dict[str, Seen] = {}
         for reads in self._reads:
             positions: list[int] = []
-            times: dict[str, list[tuple[int, int, bool]]] = {}
+            heard: dict[str, list[Heard]] = {}
             for event in events:
                 if self._sees(event.look, reads):
-                    times.setdefault(event.type, []).append((event.time, event.received, event.own))
+                    heard.setdefault(event.type, []).append(event.heard)
                 else:
                     positions.append(event.pos)
             if positions:
                 hidden[reads] = np.array(positions, np.int64)
-            seen |= {heard_as(push, reads): latest for push, latest in self._observing.seen(times).items()}
+            seen |= {heard_as(push, reads): latest for push, latest in self._observing.seen(heard).items()}
         return Shown(hidden=hidden, seen=seen)
 
     def _sees(self, look: Look, reads: TagSet) -> bool:

@@ -242,6 +242,7 @@ def _push() -> dict[str, Any]:
         "id": text_form("the path of the identity in the event"),
         "attribute": text_form("the attribute that it brings"),
         "value": text_form("the path of the value in the event"),
+        "time": text_form("the path of a timestamp in the event that says when it happened; else the event's own time"),
         "lateness": {**duration, "description": "how much later than others an event may come"},
         "idle": {**duration, "description": "after which silence it is waited for no longer"},
         "keep": {

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from situ.catalogue import PUSH_EVENT, PUSH_PATH, PUSH_UNFIT
+from situ.catalogue import PUSH_EVENT, PUSH_PATH, PUSH_TIME, PUSH_TIME_OF_SITUATION, PUSH_UNFIT
 from situ.documents import Fields, Node, Reader, Scalar
 from situ.errors import Problems, nearest
 from situ.expr.faults import Faults
 from situ.sources.declare import read_duration
 from situ.sources.model import Push
-from situ.types.model import STRING, Attribute, Struct, plain, unit_below
+from situ.types.model import STRING, TIMESTAMP, Attribute, Struct, plain, unit_below
 from situ.types.reserved import BINDINGS
-from situ.types.syntax import format_attribute
+from situ.types.syntax import RESERVED_PREFIX, format_attribute
 from situ.types.table import Types
 from situ.units import NO_UNIT, Unit
 
 REQUIRED = ("event", "concept", "id", "attribute", "value")
-PUSH_KEYS = (*REQUIRED, "lateness", "idle", "keep")
+PUSH_KEYS = (*REQUIRED, "time", "lateness", "idle", "keep")
 
 _LAST = "last "
 
@@ -47,6 +47,9 @@ class DeclaringPushes:
                 found = self._at(event, scalar)
                 if name == "id" and found is not None and plain(found.type) != STRING:
                     self._no_identity(event, scalar, found, texts["concept"])
+        time = fields.scalar("time")
+        if event is not None and time is not None:
+            self._check_time(event, time)
         lateness, idle = self._duration(fields, "lateness"), self._duration(fields, "idle")
         keep = self._keep(fields)
         written = {name: scalar.text.strip() for name, scalar in texts.items() if scalar is not None}
@@ -59,6 +62,7 @@ class DeclaringPushes:
             id=tuple(written["id"].split(".")),
             attribute=written["attribute"],
             value=tuple(written["value"].split(".")),
+            time=() if time is None else tuple(time.text.strip().split(".")),
             lateness=lateness,
             idle=idle,
             keep=keep,
@@ -95,6 +99,16 @@ class DeclaringPushes:
                 )
             )
         return None
+
+    def _check_time(self, event: Struct, scalar: Scalar) -> None:
+        found = self._at(event, scalar)
+        if event.name.startswith(RESERVED_PREFIX):
+            # Who reads what policies conclude waits for these policies, which count by the time of the event.
+            self._read.problems.add(PUSH_TIME_OF_SITUATION(scalar.location, event=event.name))
+        elif found is not None and plain(found.type) != TIMESTAMP:
+            self._read.problems.add(
+                PUSH_TIME(scalar.location, path=scalar.text, event=event.name, found=format_attribute(found))
+            )
 
     def _no_identity(self, event: Struct, scalar: Scalar, found: Attribute, concept: Scalar | None) -> None:
         remedy = "Identities are texts: give the event one, or let a context make it one by a function."

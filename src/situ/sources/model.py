@@ -99,9 +99,9 @@ class Source:
 class Push:
     """Events of a type, its subtypes included, that bring one attribute of the instances of a concept.
 
-    ``id`` and ``value`` are paths in the payload; an event in which one of them is null tells nothing. ``lateness`` and
-    ``idle`` are None where the project decides. With ``keep`` the last value of an instance stands until the next one,
-    for so long at most.
+    ``id`` and ``value`` are paths in the payload, and so is ``time``, which says when it happened; without it the time
+    of the event does. An event in which one of them is null tells nothing. ``lateness`` and ``idle`` are None where the
+    project decides. With ``keep`` the last value of an instance stands until the next one, for so long at most.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Push:
     id: tuple[str, ...]
     attribute: str
     value: tuple[str, ...]
+    time: tuple[str, ...] = ()
     lateness: timedelta | None = None
     idle: timedelta | None = None
     keep: timedelta = timedelta(0)
@@ -124,6 +125,8 @@ class Push:
             "attribute": self.attribute,
             "value": ".".join(self.value),
         }
+        if self.time:
+            result["time"] = ".".join(self.time)
         if self.lateness is not None:
             result["lateness"] = format_duration(self.lateness)
         if self.idle is not None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from situ.event.instants import microseconds
 from situ.expr.columns import below, column
 from situ.situation.enrichment.enrich import Enrichment, Observed
 from situ.situation.enrichment.rows import BASE, scalar_fields
@@ -37,21 +38,22 @@ class Event(Protocol):
 
 
 def observe(events: Iterable[Event], pushes: Mapping[str, Push], types: Types) -> Iterator[Observation]:
-    """What these events say. One in which the identity or the value is null says nothing."""
+    """What these events say. One in which the identity, the value or its time is null says nothing."""
     heard = {name: _names(types, push.event) for name, push in pushes.items()}
     for event in events:
         for name, push in pushes.items():
             if event.type not in heard[name]:
                 continue
             identity, value = _said(event.data, push.id), _said(event.data, push.value)
-            if identity is not None and value is not None:
+            time = below(event.data, push.time) if push.time else event.time
+            if identity is not None and value is not None and time is not None:
                 yield Observation(
                     push=name,
                     concept=push.concept,
                     identity=str(identity),
                     attribute=push.attribute,
                     value=value,
-                    time=event.time,
+                    time=microseconds(time) if push.time else event.time,
                     cause=Cause(event.source, event.id),
                 )
 

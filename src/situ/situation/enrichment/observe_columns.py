@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from situ.situation.enrichment.rows import BASE, scalar_fields
 from situ.situation.meaning.watermark import Seen, merged, of_policies, seen_of
 from situ.situation.policies.leaves import Scalar
 from situ.sources.model import Push
-from situ.types.model import STRING, Type
+from situ.types.model import STRING, TIMESTAMP, Type
 from situ.types.reserved import BINDINGS
 from situ.types.syntax import RESERVED_PREFIX
 from situ.types.table import Types
@@ -56,6 +56,15 @@ class Observations:
     observed: tuple[Observed, ...] = ()
     seen: Mapping[str, Seen]
     unreadable: int = 0
+
+
+class Heard(NamedTuple):
+    """When an event was, when it was received, whether it is one of a policy, and what it says."""
+
+    time: int
+    received: int
+    own: bool
+    data: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +101,14 @@ class Observing:
         """Whether events of this client are those of a policy."""
         return client in self._policies
 
-    def seen(self, times: Mapping[str, Sequence[tuple[int, int, bool]]]) -> dict[str, Seen]:
-        """How far push sources are by these events alone: by type, when each was, when it was received, and whether it
-        is one of a policy."""
+    def seen(self, heard: Mapping[str, Sequence[Heard]]) -> dict[str, Seen]:
+        """How far push sources are by these events alone, which are given by type."""
         found: dict[str, Seen] = {}
         for group in self._groups:
-            some = np.array([each for type in group.types for each in times.get(type, ())], np.int64).reshape(-1, 3)
-            own = some[:, 2].astype(bool)
-            found |= group.seen(some[:, 0], some[:, 1], own if own.any() else None)
+            some = [each for type in group.types for each in heard.get(type, ())]
+            clocks = np.array([each[:3] for each in some], np.int64).reshape(-1, 3)
+            stated = group.stated.read([each.data for each in some]) if group.stated is not None else None
+            found |= group.seen(clocks[:, 0], clocks[:, 1], _some([each.own for each in some]), stated)
         return found
 
     def messages(
@@ -143,7 +152,7 @@ class Observing:
         for group, events in parts:
             read = group.columns.read(events.data)
             lost.count += 0 if read.unreadable is None else int(read.unreadable.sum())
-            seen = merged(seen, group.seen(events.times, events.received, events.own))
+            seen = merged(seen, group.seen(events.times, events.received, events.own, read))
             for told in group.told:
                 batch = told.batch(events, read)
                 if batch.num_rows:
@@ -247,18 +256,36 @@ class _Group:
         self.columns = DataColumns(
             wanted, present, [(name,) for name in bound if any(path[0] == name for path in wanted)]
         )
+        stated = {told.push.time: TIMESTAMP for told in self.told if told.push.time}
+        self.stated = DataColumns(stated) if stated else None
+        """Reads only when events say that it was; None: none of them says it."""
         self._reserved = event.startswith(RESERVED_PREFIX)
 
-    def seen(self, times: Array, received: Array, own: Bools | None) -> dict[str, Seen]:
-        """How far its push sources are by these events, those of policies apart from those of others."""
+    def seen(self, times: Array, received: Array, own: Bools | None, read: Read | None) -> dict[str, Seen]:
+        """How far its push sources are by these events, those of policies apart from those of others.
+
+        ``read`` is what these say themselves; it is needed where that says when it was.
+        """
+        found: dict[str, Seen] = {}
+        of_events = self._seen(times, received, own)
+        for told in self.told:
+            others, policies = of_events
+            if told.push.time:
+                assert read is not None
+                others, policies = self._seen(*told.clocks(read, received, own))
+            if others is not None:
+                found[told.push.name] = others
+            if policies is not None:
+                found[of_policies(told.push.name)] = policies
+        return found
+
+    def _seen(self, times: Array, received: Array, own: Bools | None) -> tuple[Seen | None, Seen | None]:
+        """How far others are, and how far policies."""
         if self._reserved:
-            others, policies = None, seen_of(times, received)
-        elif own is None:
-            others, policies = seen_of(times, received), None
-        else:
-            others, policies = seen_of(times[~own], received[~own]), seen_of(times[own], received[own])
-        found = {told.push.name: others for told in self.told if others is not None}
-        return found | {of_policies(told.push.name): policies for told in self.told if policies is not None}
+            return None, seen_of(times, received)
+        if own is None:
+            return seen_of(times, received), None
+        return seen_of(times[~own], received[~own]), seen_of(times[own], received[own])
 
 
 class _Told:
@@ -268,15 +295,17 @@ class _Told:
         self.push = push
         self._paths = [(*push.value, *scalar.path[1:]) for scalar in scalars]
         self.wanted: dict[Path, Type] = {push.id: STRING}
+        if push.time:
+            self.wanted[push.time] = TIMESTAMP
         self.wanted |= {path: scalar.type for path, scalar in zip(self._paths, scalars, strict=True)}
         self._name = pa.scalar(push.name, pa.string())
         self._schema = pa.schema([*BASE, *scalar_fields(scalars)])
 
     def batch(self, events: _Events, read: Read) -> pa.RecordBatch:
-        """The observations of these events; one in which identity or value is null tells nothing."""
+        """The observations of these events; one in which identity, value or its time is null tells nothing."""
         count = len(events.ids)
         arrays = [
-            pa.array(events.times),
+            read.columns[self.push.time] if self.push.time else pa.array(events.times),
             pa.array(events.sources, pa.string()),
             pa.array(events.ids, pa.string()),
             pa.repeat(self._name, count),
@@ -284,11 +313,20 @@ class _Told:
             read.columns[self.push.id],
             *(read.columns[path] for path in self._paths),
         ]
-        silent = either(*(_absent(read.present[path]) for path in (self.push.id, self.push.value)))
+        needed = [path for path in (self.push.id, self.push.value, self.push.time) if path]
+        silent = either(*(_absent(read.present[path]) for path in needed))
         if silent is not None:
             places = pa.array(np.flatnonzero(~silent))
             arrays = [array.take(places) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def clocks(self, read: Read, received: Array, own: Bools | None) -> tuple[Array, Array, Bools | None]:
+        """When events say that it was, when they were received, and whose they are, of those that say it."""
+        there = read.present[self.push.time]
+        times = read.columns[self.push.time]
+        if there is None:
+            return times.to_numpy(), received, own
+        return times.filter(pa.array(there)).to_numpy(), received[there], None if own is None else own[there]
 
 
 def _absent(present: Bools | None) -> Bools | None:
