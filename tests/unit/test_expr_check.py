@@ -45,7 +45,7 @@ REFUSED = [
     ("d > 1e999", "X103", 5, ""),
     ("dec * 1e30 > 10000000000000000000000000000000000000", "X103", 1, "to_decimal"),
     ("m > 5 s", "X104", 5, "different things"),
-    ("m > d", "X104", 5, "Declare the unit"),
+    ("m > d", "X104", 5, "Declare what has no unit"),
     ("m + t > 1", "X104", 1, "different things"),
     ("t + t > 20 degC", "X104", 5, "delta_degC"),
     ("dur > 5", "X104", 7, "`5 s`"),
