@@ -93,7 +93,7 @@ def install_locked(locks: list[Path]) -> None:
 
 
 def compile_once() -> None:
-    """Where Python is told to write no bytecode, every process would compile all that it imports, Spark's workers too."""
+    """Where Python is told to write no bytecode, every process would compile all that it imports."""
     if sys.dont_write_bytecode:
         packages = next(VENV.glob("lib/python*/site-packages"))
         run(PYTHON, "-m", "compileall", "-q", "-q", "-j", "0", packages, ROOT / "src")

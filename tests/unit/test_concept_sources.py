@@ -30,7 +30,7 @@ TYPES = types_of(
       PersonId(string): {}
       Place: {room: string, at: Point m}
     events:
-      Sighting: {who: PersonId, at: Point m, nr: int, place: optional Place}
+      Sighting: {who: PersonId, at: Point m, nr: int, place: optional Place, noted: optional timestamp}
       Special(Sighting): {}
     """
 )
@@ -61,7 +61,7 @@ SEEN = "{event: Sighting, concept: person, id: who, attribute: position, value: 
 
 class TestPush:
     def test_all_that_can_be_said(self) -> None:
-        more = "lateness: 2 s, idle: 10 s, keep: last 10 min"
+        more = "time: noted, lateness: 2 s, idle: 10 s, keep: last 10 min"
         _, pushes, problems = load(f"push: {{seen: {SEEN[:-1]}, {more}}}}}")
         assert not problems
         assert pushes["seen"] == Push(
@@ -71,6 +71,7 @@ class TestPush:
             id=("who",),
             attribute="position",
             value=("at",),
+            time=("noted",),
             lateness=timedelta(seconds=2),
             idle=timedelta(seconds=10),
             keep=timedelta(minutes=10),
@@ -99,6 +100,14 @@ class TestPush:
             ("value: at", "value: ''", ["S145"]),
             ("id: who", "id: nr", ["S146"]),
             ("id: who, ", "", ["P104"]),
+            ("value: at", "value: at, time: noticed", ["S145"]),
+            ("value: at", "value: at, time: who", ["S148"]),
+            ("value: at", "value: at, time: place", ["S148"]),
+            (
+                "event: Sighting, concept: person, id: who, attribute: position, value: at",
+                "event: situ.situation.opened, concept: person, id: policy, attribute: age, value: policy, time: start",
+                ["S149"],
+            ),
             ("value: at", "value: at, lateness: 3", ["P121"]),
             ("value: at", "value: at, keep: 10 min", ["P105"]),
             ("value: at", "value: at, keep: last year", ["P121"]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from situ.deployment.trying import Tried, tables_of, try_by_definition, try_poli
 from situ.documents import parse_yaml
 from situ.documents.source import Limits
 from situ.errors import Problem, Problems, SituError
+from situ.event.instants import print_instant
 from situ.settings.model import Defaults
 from situ.situation.domain.check_sources import fed
 from situ.situation.domain.domain import Domain
@@ -34,7 +36,7 @@ from tests.project_files import write
 
 TYPES = """
 events:
-  Sighting: {who: string, at: Point m}
+  Sighting: {who: string, at: Point m, measured: optional timestamp}
   BadgeSighting(Sighting): {badge: string}
   Entered: {who: string, place: Point m}
   Other: {who: string}
@@ -152,6 +154,27 @@ def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callab
     for clock, expected in settled.items():
         assert found(clock) == expected
     assert found("7.1 s") == ([(5.0, 1, None)] if how is try_by_definition else [])
+
+
+@pytest.mark.parametrize("how", [try_policies, try_by_definition])
+def test_events_may_say_themselves_when_something_happened(how: Callable[..., Tried]) -> None:
+    """A sensor that sends what it measured in one go, half a minute later; what says no time tells nothing."""
+    project = Project()
+    project.pushes = {**project.pushes, "seen": replace(project.pushes["seen"], time=("measured",))}
+    lines = []
+    for line in GIVEN.splitlines():
+        if given := re.search(r"{at: (\d+) s", line):
+            measured = print_instant(START + int(given[1]) * SECOND)
+            lines.append(line.replace(given[0], "{at: 30 s").replace("data: {", f'data: {{measured: "{measured}", '))
+        else:
+            lines.append(line)
+    unsaid = "    - {at: 30 s, type: Sighting, data: {who: e1, at: {x: 1, y: 1}}}\n  pull:"
+    given = "\n".join(lines).replace("  pull:", unsaid)
+    test = project.load(given + "\nexpect: [{at: 5 s, bindings: {A: g1, R: r1}, detections: 2, closed: 22 s}]")
+    tried = project.run(test, how)
+    assert [line.passed for line in compare(test.expect, tried.found)] == [True]
+    assert tried.late == ()
+    assert len(tried.observations) == 4
 
 
 def test_events_that_come_too_late_are_named(project: Project) -> None:

@@ -45,7 +45,7 @@ def observe(events: Iterable[Event], pushes: Mapping[str, Push], types: Types) -
             if event.type not in heard[name]:
                 continue
             identity, value = _said(event.data, push.id), _said(event.data, push.value)
-            time = below(event.data, push.time) if push.time else event.time
+            time: Any = below(event.data, push.time) if push.time else event.time
             if identity is not None and value is not None and time is not None:
                 yield Observation(
                     push=name,
