@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.bus.names import DEPLOYMENTS
+from situ.deployment.parts import stamps_in
 from situ.deployment.past_scopes import encode_scopes, scopes_name
 from situ.event.row import Row
 from situ.subscription.model import Subscription
@@ -66,8 +67,8 @@ def test_three_audiences_are_told_what_they_may_know(spark: SparkSession, tmp_pa
             wait_for(lambda: all(len(told(at)[name]) >= wanted[name].total() for name in TOLD), engine, seconds=180)
             assert {name: counted(rows) for name, rows in told(at).items()} == wanted
         rows = [row for row in at.root() if row.type.startswith("situ.situation.")]
-        opened = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("opened")}
-        closed = {row.id.partition(".")[0]: row.parts for row in rows if row.type.endswith("closed")}
+        opened = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("opened")}
+        closed = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("closed")}
         assert all(opened.values())
         assert opened == closed
         assert {row.ext for row in rows if row.client == "counted"} == {'"released":"site"'}
