@@ -94,3 +94,41 @@ def test_whoever_waits_for_slow_processes_can_be_stopped() -> None:
     query.stop()
     starting.join(60)
     assert not starting.is_alive()
+
+
+def test_a_query_that_is_stopped_at_the_beginning_of_a_batch_has_not_failed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What fails stands in the log of Spark with a traceback; and a batch that was given up is done again."""
+    begun, asked, numbers = threading.Event(), threading.Event(), []
+    queries: list[StreamingQuery] = []
+
+    def batch(frame: DataFrame, number: int) -> None:
+        begun.set()
+        assert asked.wait(120), "nobody asked to stop"
+        numbers.append(number)
+        query.begin_batch()
+        query.end_batch()
+
+    def begin() -> StreamingQuery:
+        queries.append(_begin(spark, tmp_path, batch))
+        return queries[-1]
+
+    query = Query(begin)
+    query.start()
+    assert begun.wait(120), "no batch began"
+    stopping = threading.Thread(target=query.stop)
+    stopping.start()
+    while not query._stopping.is_set():
+        assert stopping.is_alive()
+    asked.set()
+    stopping.join(120)
+    assert not stopping.is_alive(), "it does not stop"
+    assert queries[0].exception() is None
+    again: list[int] = []
+    next_one = Query(lambda: _begin(spark, tmp_path, lambda frame, number: again.append(number)))
+    next_one.start()
+    while not again:
+        assert not next_one.wait(0.1)
+    next_one.stop()
+    assert again[0] == numbers[0], "what was given up was not taken for done"

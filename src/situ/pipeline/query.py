@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -61,6 +62,7 @@ class Query:
         """What a batch calls first: if the query is to stop, that is here."""
         if self._stopping.is_set():
             self._parked.set()
+            _await_interrupt()
             raise _Stopped
 
     def end_batch(self) -> None:
@@ -100,8 +102,7 @@ class Query:
             return
         while query.isActive and query.status["isTriggerActive"] and not self._parked.is_set():
             time.sleep(0.01)
-        if not self._parked.is_set():
-            query.stop()
+        query.stop()
         self.wait(_STOP_WITHIN)
 
     def _forgive(self, error: PySparkException) -> None:
@@ -123,6 +124,17 @@ class Query:
             reason = f"for {self._patience / 60:.0f} min no Python process of Spark started within ten seconds"
             raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=_REMEDY)) from error
         self._stopping.wait(self._pause)
+
+
+def _await_interrupt() -> None:
+    """Wait in Java until the query is stopped, on the very thread that is interrupted then.
+
+    A query that ends by an exception of its batch has failed, and Spark writes that with a traceback into the
+    log. One that is interrupted has been stopped, and nothing is said.
+    """
+    context = SparkContext._active_spark_context
+    if context is not None and context._jvm is not None:
+        context._jvm.java.lang.Thread.sleep(_STOP_WITHIN * 1000)
 
 
 def _reason(error: PySparkException) -> str:
