@@ -170,7 +170,9 @@ def test_lines_in_other_terms_are_those_of_the_events(tmp_path: Path, ext: str, 
     worded = plan.interpretation.worded([row], encode_rows([row]), plan.routing.route([row]), plan.routing)
     expected = plan.interpretation.out_of_root(row, "yards")
     assert isinstance(expected, Row)
-    assert {line for _, client, _, line in worded.live if client == "desk"} == {encode_row(expected)}
+    terms = b',"situcontext":"yards@1","situfrom":"root"'
+    line = encode_row(expected).replace(b',"data":{', terms + b',"data":{', 1)
+    assert {line for _, client, _, line in worded.live if client == "desk"} == {line}
 
 
 # ── delivered ─────────────────────────────────────────────────────────────────────────────────────
