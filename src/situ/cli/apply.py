@@ -10,7 +10,6 @@ from situ.cli.exits import Exit, Stop
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.bus.address import settings_of_run
     from situ.cli.effective import Effect
     from situ.cli.output import Output
     from situ.deployment import Deployment
@@ -62,6 +61,7 @@ def apply(
       situ apply --reason "more rooms"
       situ apply --from '1 h ago'
     """
+    from situ.bus.address import settings_of_run
     from situ.cli.effective import bring_into_force
     from situ.cli.opened import locate_project
     from situ.cli.registered import Registered, refusing

@@ -181,6 +181,8 @@ def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: b
         outcome = f"part of {above}, converted by {whole.rule.function} as a whole"
     elif place.rule is not None:
         outcome = f"converted by {place.rule.function}"
+        if part and (str(path) == each.source or not path.steps):  # what was asked for is below it
+            outcome = f"part of {each.target or 'the event'}, {outcome} as a whole"
     elif part:
         outcome = f"part of {each.target or 'the event'}, {_outcome(each)} as a whole"
     else:
