@@ -199,7 +199,7 @@ def test_lists_show_their_elements_and_what_fails_says_where(run: Explaining) ->
     rows = {line.split()[0]: line for line in ran.out.splitlines() if line}
     assert rows["lines[].item"].split("copied")[1].split() == ['"a";', '"b"']
     assert rows["lines[].weight"].endswith(
-        "as double lb × 2.2046226218487757   1 → 2.2046226218487757; 2 → 4.409245243697551"
+        "as double lb × 100000000 ÷ 45359237   1 → 2.2046226218487757; 2 → 4.409245243697551"
     )
     assert rows["lines[].share"].endswith("2 → 0.5; 0 → fails: float division by zero")
     assert rows["note"].endswith('copied                              null → "none"')
