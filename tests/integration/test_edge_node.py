@@ -665,7 +665,7 @@ def test_a_durable_subscription_of_an_earlier_life_can_be_given_up(zones: Zones)
     run(main())
 
 
-def test_an_engine_that_failed_goes_on_where_it_was(zones: Zones) -> None:
+def test_an_engine_whose_disk_failed_goes_on_where_it_was(zones: Zones) -> None:
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
             events = aiter(await desk.register_for_events("Level", durable="all"))
@@ -673,14 +673,22 @@ def test_an_engine_that_failed_goes_on_where_it_was(zones: Zones) -> None:
             await pump.flush()
             assert zone.engine is not None
             zone.engine._logged.put_nowait("nonsense")  # type: ignore[arg-type]
+            await eventually(lambda: zone.engine is not None and zone.engine.mistakes.counts["route"])
+
+            async def full(logged: object) -> bool:
+                raise OSError("no space is left")
+
+            zone.engine._route_logged = full  # type: ignore[method-assign]
+            await publish_levels(pump, 1)
             with pytest.raises(SituError) as error:
                 await zone.engine.ended()
             assert error.value.code == "N102"
+            del zone.engine._route_logged
             await publish_levels(pump, 50)
             assert await pump.flush(10)  # what is stored is stored
             await zone.engine.start()
             await publish_levels(pump, 50)
-            assert levels(await take(events, 150)) == [*range(50)] * 3
+            assert levels(await take(events, 151)) == [*range(50), 0, *range(50), *range(50)]
             await nothing_more(events, within=0.2)
             await events.aclose()  # type: ignore[attr-defined]
 

@@ -546,8 +546,11 @@ async def _(world: World) -> None:
         body = json.dumps({"name": "queue", "do": "ack", "seq": 3, "number": 3, "mark": mark}).encode()
         await world.wire.publish(INGRESS, body, **{"Situ-Message": "Take"})
     assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 0
-    assert world.zone.router is not None
-    assert world.zone.router._desk.refused == before + len(tried)
+    router = world.zone.router
+    assert router is not None
+    await eventually(lambda: router._desk.refused >= before + len(tried))
+    assert router._desk.refused == before + len(tried)
+    assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 0
     body = json.dumps({"name": "queue", "do": "ack", "seq": 1, "number": 1, "mark": marks[1]}).encode()
     await world.wire.publish(INGRESS, body, **{"Situ-Message": "Take"})
     assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 2
@@ -999,5 +1002,5 @@ def test_it_gets_nothing_by(name: str, outcomes: dict[str, Outcome]) -> None:
 def test_there_was_something_to_hear(outcomes: dict[str, Outcome]) -> None:
     """What is looked through is what came: her own notices and answers among it."""
     everything = b"".join(each for _, heard in outcomes.values() for each in heard)
-    assert b"call 1" in everything
+    assert re.search(rb"call \d", everything)
     assert b"betaworks" in everything

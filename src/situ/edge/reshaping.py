@@ -53,7 +53,8 @@ class Reshaping:
             raise
         except Exception as error:  # noqa: BLE001 - see above
             if len(shapes) == 1:
-                self.mistakes.note(error, "quality shape")
+                failure = self.mistakes.note(error, "quality shape")
+                _log.error("mistake %s: the shape of %s is not in force", failure.id, next(iter(shapes)))
                 return
             for id, shape in shapes.items():
                 await self._put_in_force({id: shape})
