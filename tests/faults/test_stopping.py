@@ -35,6 +35,7 @@ def test_the_edge_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
 def test_spark_stops_at_any_moment_and_what_was_accepted_is_delivered_by_the_next_run(tmp_path: Path) -> None:
     with deployed(tmp_path / "plant", engine="spark", start=False) as at:
         interrupt(at, 3.0)  # about when Java or the query is started
+        interrupt(at, None)  # between batches, and no event was ever published
         at.start()
         at.ready()
         publisher, recorder = Publisher(at.folder, "pump", 8000, 4000), Recorder(at.folder, WISHES[0])

@@ -156,7 +156,8 @@ class HostedSpark:
             engine.totals = self._totals
             self._engine = engine
             # Before it starts: from then on its batches say themselves how far it is.
-            self._reached = max(self._reached, self._last_offset(), key=lambda each: each.seq)
+            # A batch without a message counts, too: it says which deployment is at work.
+            self._reached = max(self._reached, self._last_offset(), key=lambda each: (each.seq, each.version))
             engine.start()
 
     def _last_offset(self) -> Offset:
