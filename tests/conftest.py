@@ -26,7 +26,11 @@ ROOT = Path(__file__).parents[1]
 # The same examples in every run, so that a failure is a change and not a draw of luck; `soak` looks for new ones.
 settings.register_profile(
     # How fast cases are made says something about the machine only.
-    "ci", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "soak", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

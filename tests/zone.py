@@ -15,8 +15,10 @@ from typing import Any
 from situ.bus.address import Address
 from situ.bus.blocking import BlockingBus, close_shared
 from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
+from situ.catalogue import ENGINE_FAILED
 from situ.deployment import Deployment
 from situ.deployment.plan import compile_plan
+from situ.errors import SituError
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import (
     CLIENT,
@@ -114,6 +116,11 @@ class Zone:
 
     def messages(self, stream: str) -> list[Stored]:
         return list(self.bus.read(stream, 1))
+
+
+def cut_off(step: str) -> SituError:
+    """What ends a query as the end of its process would: nothing is done about it, and nothing behind it."""
+    return SituError(ENGINE_FAILED(engine="spark", reason=f"cut off before {step}", remedy=""))
 
 
 def event(id: str, type: str, data: Any, **attributes: Any) -> dict[str, Any]:

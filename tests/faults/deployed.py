@@ -46,8 +46,17 @@ def wait_for(condition: Callable[[], object], what: str, *, seconds: float = PAT
 class Deployed:
     """A project folder and the run in it, if there is one now."""
 
-    def __init__(self, folder: Path, *, engine: str, situ: str = "", files: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        engine: str,
+        situ: str = "",
+        files: dict[str, str] | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> None:
         self.folder = folder
+        self.variables = variables or {}
         self.engine = engine
         self.process: subprocess.Popen[bytes] | None = None
         self._out = folder.parent / f"{folder.name}.out"
@@ -68,7 +77,7 @@ class Deployed:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=environment(),
+                env={**environment(), **self.variables},
                 start_new_session=True,  # a Ctrl-C of the test is the test's
             )
 
@@ -182,10 +191,16 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def deployed(
-    folder: Path, *, engine: str, situ: str = "", files: dict[str, str] | None = None, start: bool = True
+    folder: Path,
+    *,
+    engine: str,
+    situ: str = "",
+    files: dict[str, str] | None = None,
+    variables: dict[str, str] | None = None,
+    start: bool = True,
 ) -> Iterator[Deployed]:
     """A project whose run, and all that it started, is gone when the block ends."""
-    made = Deployed(folder, engine=engine, situ=situ, files=files)
+    made = Deployed(folder, engine=engine, situ=situ, files=files, variables=variables)
     try:
         if start:
             made.start()

@@ -25,7 +25,7 @@ from situ.situation.meaning.detection import Cause, Observation
 from situ.situation.meaning.reference import detect
 from situ.situation.policies.start import Start
 from tests.guarded import FILES
-from tests.zone import Zone, event, zone
+from tests.zone import Zone, cut_off, event, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +36,6 @@ SITU = "defaults: {lateness: 100 ms, idle: 1 s}\n"
 MORE = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
 QUICK = {**MORE, "policies/unaccompanied-guest.dpl": MORE["policies/unaccompanied-guest.dpl"].replace("5 s", "1 s")}
 G1, G2 = ({"A": who, "R": "lab"} for who in ("g1", "g2"))
-
-
-class Cut(Exception):
-    """Stands for the end of the process: nothing behind it is done."""
 
 
 @contextmanager
@@ -103,7 +99,7 @@ def test_a_batch_cut_off_tells_what_it_had_to_tell_once(spark: SparkSession, tmp
             # The second message that comes in is that of the policy; what is done about it may be there already.
             published = at.bus.state(at.names.in_stream).last > 1
             if reached == step and telling and published == (step != "publish"):
-                raise Cut(step)
+                raise cut_off(step)
 
         with running(spark, at, tmp_path, on_detect=noticed, on_detect_step=cut) as engine:
             see(at, 1, "g1", 5)
@@ -126,7 +122,7 @@ def test_a_policy_that_begins_in_the_past_tells_it_once_and_acts_from_now_on(
 
         def cut(reached: str) -> None:
             if reached == step:
-                raise Cut(step)
+                raise cut_off(step)
 
         with running(spark, at, tmp_path, on_detect_step=cut) as engine:
             see(at, 1, "g1", 5)

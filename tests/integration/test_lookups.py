@@ -36,7 +36,7 @@ from tests.integration.test_pipeline import drained, wait_for
 from tests.looked_up_files import CAMERA_ROWS, DATA, TYPES, building, write_readers
 from tests.nats_server import nats_server
 from tests.project_files import write
-from tests.zone import Zone, event, zone
+from tests.zone import Zone, cut_off, event, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -330,7 +330,7 @@ def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, da
         def engine(step: str = "") -> SparkEngine:
             def cut(reached: str) -> None:
                 if reached == step:
-                    raise RuntimeError(step)
+                    raise cut_off(step)
 
             settings = at.deployment.settings
             return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, fused=fused, on_step=cut)

@@ -11,14 +11,10 @@ import pytest
 from situ.errors import SituError
 from situ.pipeline.engine import STEPS, SparkEngine
 from tests.integration.test_pipeline import ALL, HOT, drained, reading, running, wait_for
-from tests.zone import Zone, zone
+from tests.zone import Zone, cut_off, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class Cut(Exception):
-    """Stands for the end of the process: nothing behind it is done."""
 
 
 def run_until(spark: SparkSession, at: Zone, folder: Path, step: str) -> None:
@@ -26,7 +22,7 @@ def run_until(spark: SparkSession, at: Zone, folder: Path, step: str) -> None:
 
     def cut(reached: str) -> None:
         if reached == step:
-            raise Cut(step)
+            raise cut_off(step)
 
     engine = SparkEngine(spark, at.address, at.deployment.settings, folder, on_step=cut)
     engine.start()

@@ -1,4 +1,4 @@
-"""Queries of Spark: one that failed because a process was slow goes on, one that failed for itself does not."""
+"""Queries of Spark: one that failed goes on from its last batch; one that fails again and again, or says why, ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.errors import SituError
 from situ.pipeline.query import Query
+from tests.zone import cut_off
 
 _SLOW = "Python worker failed to connect back."
 
@@ -27,7 +28,7 @@ def test_a_query_is_started_again_when_a_process_of_spark_was_slow(spark: SparkS
     worked = threading.Event()
 
     def batch(frame: DataFrame, number: int) -> None:
-        query.begin_batch()
+        query.begin_batch(number)
         if failing:
             raise RuntimeError(failing.pop())
         worked.set()
@@ -41,11 +42,76 @@ def test_a_query_is_started_again_when_a_process_of_spark_was_slow(spark: SparkS
     assert query.wait(0), "and it ends when it is stopped"
 
 
-def test_a_query_that_fails_for_itself_fails(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_nobody_foresaw_is_told_once_and_the_batch_repeated(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Wherever it is raised: where the query begins, in a batch, behind all that a batch does."""
+    failing = ["in a batch", "behind a batch", "behind a batch"]
+    numbers: list[int] = []
+    failures: list[int] = []
+
+    def batch(frame: DataFrame, number: int) -> None:
+        query.begin_batch(number)
+        numbers.append(number)
+        if failing and failing[0] == "in a batch":
+            raise KeyError(failing.pop(0))
+        query.end_batch()
+        if failing and number > numbers[0]:
+            raise KeyError(failing.pop(0))
+
+    def begin() -> StreamingQuery:
+        if not failures:
+            raise KeyError("where it begins")
+        return _begin(spark, tmp_path, batch)
+
+    query = Query(begin, name="trial", on_failure=lambda: failures.append(1))
+    query.start()
+    while failing or len(set(numbers)) < 3:
+        assert not query.wait(0.1)
+    query.stop()
+    assert len(failures) == 4
+    assert [numbers.count(each) for each in sorted(set(numbers))[:2]] == [2, 3]
+    told = [each.getMessage() for each in caplog.records if "goes on from its last batch" in each.getMessage()]
+    assert ["KeyError: 'in a batch'" in each for each in told] == [False, True, False]
+    assert all("Traceback (most recent call last)" in each and "Streaming Query" not in each for each in told)
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["in a batch", "behind all that it does"])
+def test_a_batch_that_fails_again_and_again_is_not_repeated_for_ever(
+    spark: SparkSession, tmp_path: Path, behind: bool
+) -> None:
+    begun, failures = 0, 0
+
+    def batch(frame: DataFrame, number: int) -> None:
+        query.begin_batch(number)
+        if behind:
+            query.end_batch()
+        raise RuntimeError("there is no such table")
+
+    def begin() -> StreamingQuery:
+        nonlocal begun
+        begun += 1
+        return _begin(spark, tmp_path, batch)
+
+    def fail() -> None:
+        nonlocal failures
+        failures += 1
+
+    query = Query(begin, on_failure=fail)
+    query.start()
+    with pytest.raises(SituError, match="RuntimeError: there is no such table") as failed:
+        query.wait()
+    assert [each.code.code for each in failed.value.problems] == ["N102"]
+    assert begun == failures == 4
+
+
+def test_a_query_that_says_why_it_cannot_go_on_ends(spark: SparkSession, tmp_path: Path) -> None:
+    """To begin again at once would not help: what is damaged stays damaged, and a bus that is away is waited for."""
     begun = 0
 
     def batch(frame: DataFrame, number: int) -> None:
-        raise RuntimeError("there is no such table")
+        query.begin_batch(number)
+        raise cut_off("publish")
 
     def begin() -> StreamingQuery:
         nonlocal begun
@@ -54,9 +120,8 @@ def test_a_query_that_fails_for_itself_fails(spark: SparkSession, tmp_path: Path
 
     query = Query(begin)
     query.start()
-    with pytest.raises(SituError) as failed:
+    with pytest.raises(SituError, match="cut off before publish"):
         query.wait()
-    assert [each.code.code for each in failed.value.problems] == ["N102"]
     assert begun == 1
 
 
@@ -107,7 +172,7 @@ def test_a_query_that_is_stopped_at_the_beginning_of_a_batch_has_not_failed(
         begun.set()
         assert asked.wait(120), "nobody asked to stop"
         numbers.append(number)
-        query.begin_batch()
+        query.begin_batch(number)
         query.end_batch()
 
     def begin() -> StreamingQuery:

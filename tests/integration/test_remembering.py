@@ -23,7 +23,7 @@ from situ.subscription.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.test_pipeline import drained, wait_for
 from tests.nats_server import NatsServer
-from tests.zone import Zone, deployment_of, zone
+from tests.zone import Zone, cut_off, deployment_of, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -319,7 +319,7 @@ def stop_at(step: str, spark: SparkSession, at: Zone, checkpoints: Path, fused: 
 
     def cut(here: str) -> None:
         if here == step:
-            raise RuntimeError("pulled the plug")
+            raise cut_off(step)
 
     engine = SparkEngine(spark, at.address, at.deployment.settings, checkpoints, fused=fused, partitions=2, on_step=cut)
     engine.start()

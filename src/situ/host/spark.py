@@ -22,6 +22,7 @@ from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
 from situ.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.deployment.tally import Tally, Watched
+from situ.edge.mistakes import Mistakes
 from situ.errors import SituError
 from situ.host.engines import OnMeasured
 from situ.host.logs import SPARK_LOG
@@ -34,6 +35,7 @@ from situ.settings import Settings
 if TYPE_CHECKING:
     from situ.pipeline.detecting import DetectBatch
     from situ.pipeline.engine import Batch, SparkEngine
+    from situ.pipeline.measure import BatchMeasuring
 
 log = logging.getLogger("situ.host")
 
@@ -58,9 +60,12 @@ class HostedSpark:
         self._lost: tuple[type[Exception], ...] = ()
         self._engine: SparkEngine | None = None
         self._totals = Totals()
+        self._mistakes = Mistakes(log)
+        self._mistakes.counts = self._totals.failures
         self._reached = Offset()
         self._seconds = 0.0
         self._watched = Watched()
+        self._detected: int | None = None
         self._alive = AsyncExitStack()
         self._reporting: asyncio.Task[None] | None = None
         self.on_measured: OnMeasured | None = None
@@ -128,7 +133,8 @@ class HostedSpark:
         reported = 0
         while True:
             if (version := self.version) != reported:
-                with suppress(SituError):  # a bus that is away comes back
+                # A bus that is away comes back.
+                with suppress(SituError, OSError), self._mistakes.noted("engine report"):
                     await report_adopted(self._bus, self.name, version)
                     reported = version
             await asyncio.sleep(_GLANCE)
@@ -140,13 +146,17 @@ class HostedSpark:
         measuring = BatchMeasuring(self._settings)
         while True:
             await asyncio.sleep(_LOOK)
-            panes: list[Pane] = []
-            while not self._panes.empty():
-                panes += measuring.add(self._panes.get())
-            await measuring.look(self._bus)
-            until = measuring.until(time.time_ns() // 1000)
-            if self.on_measured is not None and until is not None:
-                self.on_measured((*panes, *measuring.settled(until)), until)
+            with suppress(SituError, OSError), self._mistakes.noted("engine measure"):
+                await self._tell_once(measuring)
+
+    async def _tell_once(self, measuring: BatchMeasuring) -> None:
+        panes: list[Pane] = []
+        while not self._panes.empty():
+            panes += measuring.add(self._panes.get())
+        await measuring.look(self._bus)
+        until = measuring.until(time.time_ns() // 1000)
+        if self.on_measured is not None and until is not None:
+            self.on_measured((*panes, *measuring.settled(until)), until)
 
     def _start(self) -> None:
         with self._turn:
@@ -218,9 +228,11 @@ class HostedSpark:
     def _on_detect(self, batch: DetectBatch) -> None:
         tally = Tally()
         tally.add(self._watched.tally)  # who looks at the last one meanwhile sees it whole
-        tally.add(batch.tally)
-        self._totals.dead.update(batch.dead)
-        self._totals.failures.update(batch.failures)
+        if batch.number != self._detected:  # one that is repeated after it was counted counts once
+            self._detected = batch.number
+            tally.add(batch.tally)
+            self._totals.dead.update(batch.dead)
+            self._totals.failures.update(batch.failures)
         self._watched = Watched(tally=tally, progress=batch.progress, detecting=batch.detecting)
 
     def _scratch(self) -> Path:

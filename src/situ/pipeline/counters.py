@@ -66,8 +66,13 @@ class Totals:
         self.converted: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
+        self._batch: int | None = None
 
-    def add(self, counts: Iterable[Counts]) -> None:
+    def add(self, counts: Iterable[Counts], batch: int | None = None) -> None:
+        """Add what the tasks of a batch saw; one that is repeated after it was counted counts once."""
+        if batch is not None and batch == self._batch:
+            return
+        self._batch = batch
         for each in counts:
             self.types.update(each.types)
             self.groups.update(each.groups)

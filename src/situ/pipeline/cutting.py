@@ -22,6 +22,7 @@ from situ.bus.interface import StreamState
 from situ.bus.names import SHARDS, shards_of
 from situ.deployment.former_terms import in_terms_of_now
 from situ.event.message import COUNT, Stored
+from situ.event.row import Bad, Row
 from situ.pipeline import frames
 from situ.pipeline.carry import Carry, CarryStore, Highest
 from situ.pipeline.decode import decode, take_events
@@ -177,35 +178,43 @@ def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) ->
 def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in Arrow batches."""
     bus = shared_bus(options.address)
-    messages: Iterable[Stored] = ()
-    if part.first <= part.last:
-        messages = bus.read(options.log, part.first, part.last, subjects=part.subjects)
+
+    def messages() -> Iterable[Stored]:
+        if part.first > part.last:
+            return ()
+        return bus.read(options.log, part.first, part.last, subjects=part.subjects)
+
     if options.content == "log":
         now = load_plan(options.address, part.version).interpretation
-        yield from frames.log_batches((in_terms_of_now(message, now) for message in messages), _ROWS)
+        yield from frames.log_batches((in_terms_of_now(message, now) for message in messages()), _ROWS)
     elif options.content == "events":
-        yield from frames.event_batches(take_events(messages, part.highest), _ROWS)
+        yield from frames.event_batches(take_events(messages(), part.highest), _ROWS)
     else:
         plan = load_plan(options.address, part.version)
-        rows = decode(
-            messages,
-            plan,
-            part.highest,
-            lambda version: former(options.address, version, plan, part.tables),
-            bare=options.content == "counts",
-        )
-        if options.content == "rows":
-            yield from frames.row_batches(rows, _ROWS)
-        else:
-            use_tables(plan, options.address, part.tables)
+
+        def read(bare: bool) -> Iterator[list[Row | Bad]]:
+            return decode(
+                messages(),
+                plan,
+                part.highest,
+                lambda version: former(options.address, version, plan, part.tables),
+                bare=bare,
+            )
+
+        def dispatch() -> Dispatch:
             remembering = Remembering(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
             shaping = None
             if options.checkpoint is not None:
                 shaping = ShapingStore(options.checkpoint, part.begin, part.end, part.shards)
             before = former_plan(options.address, part.begin.version, plan)
             measuring = measuring_of(plan, options.address)
-            dispatch = Dispatch(plan, part.clock, remembering, shaping, before, measuring)
-            yield dispatched(options.address, dispatch, rows, part.stored)
+            return Dispatch(plan, part.clock, remembering, shaping, before, measuring)
+
+        if options.content == "rows":
+            yield from frames.row_batches(read(False), _ROWS)
+        else:
+            use_tables(plan, options.address, part.tables)
+            yield dispatched(options.address, dispatch, read, part.stored)
 
 
 def fitting(bus: BlockingBus, options: SourceOptions, behind: int, state: StreamState, limit: ReadLimit) -> int:

@@ -56,13 +56,12 @@ class Delivery:
             self._packed(message, group, pending.rows)
         return message
 
-    def finish(self) -> Iterator[Message]:
-        """The messages that are not full."""
-        for group, pending in self._groups.items():
-            yield self._pack(group, pending)
-        for client, pending in self._clients.items():
-            yield pack_live(self._names, client, pending.lines)
+    def finish(self) -> list[Message]:
+        """The messages that are not full; all of them, or none if one cannot be made."""
+        found = [self._pack(group, pending) for group, pending in self._groups.items()]
+        found += [pack_live(self._names, client, pending.lines) for client, pending in self._clients.items()]
         self._groups, self._clients = {}, {}
+        return found
 
 
 class _Pending:

@@ -117,6 +117,7 @@ class SparkDetection:
         partitions: int | None = None,
         on_batch: Callable[[DetectBatch], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
+        on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
         self._address = address
@@ -131,7 +132,7 @@ class SparkDetection:
         """Where it goes on from another engine, if it does."""
         self._store = ProgressStore(self._checkpoint)
         self._on_batch, self._on_step = on_batch, on_step
-        self._query = Query(self._begin)
+        self._query = Query(self._begin, name=QUERY, on_failure=on_failure)
         self._failures = FailureLog()
         if session is not None:
             session.dataSource.register(DetectSource)
@@ -264,7 +265,7 @@ class SparkDetection:
 
     def _batch(self, frame: DataFrame | None, number: int) -> None:
         """Without a frame, it is all done here."""
-        self._query.begin_batch()
+        self._query.begin_batch(number)
         began = time.monotonic()
         self._on_step("offset")
         end = read_offset(self._checkpoint, number)

@@ -7,8 +7,8 @@ the same ids, in the same order. The worker that made them publishes them; only 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,9 +22,9 @@ from situ.deployment.letters import letter
 from situ.deployment.plan import Plan
 from situ.deployment.shaping import Shaped, Shaping
 from situ.deployment.wording import Worded
-from situ.event.isolation import Failure, failed, failed_by, failure_of, is_of_event, written
+from situ.event.isolation import Failure, failed, failed_by, failure_of, is_of_event, largest_working, written
 from situ.event.lines import bare_lines, decode_line
-from situ.event.message import Message
+from situ.event.message import PLACES, Message
 from situ.event.row import Bad, Row, origins_of
 from situ.pipeline import frames
 from situ.pipeline.counters import Counts
@@ -42,6 +42,9 @@ from situ.pipeline.sink import OnStored, publish
 from situ.pipeline.stamp import stamp
 from situ.subscription.routing import Routed
 
+Reading = Callable[[bool], Iterable[list[Row | Bad]]]
+"""Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""
+_TASK = "task"
 _MOST_TRACES = 10
 """Tracebacks that a task tells of."""
 _MANY = 4096
@@ -68,18 +71,81 @@ def dispatching(
             former_plan(address, start.version, plan),
             measuring_of(plan, address),
         )
-        yield dispatched(address, dispatch, frames.rows_of(batches), stored)
+        publish(address, dispatch.messages(frames.rows_of(batches)), stored, dispatch.on_stored)
+        dispatch.finish()
+        yield frames.count_batch(dispatch.counts())
 
     return run
 
 
 def dispatched(
-    address: Address, dispatch: Dispatch, rows: Iterable[list[Row | Bad]], stored: Collection[str]
+    address: Address, make: Callable[[], Dispatch], read: Reading, stored: Collection[str]
 ) -> pa.RecordBatch:
-    """What was counted of these rows, whose messages are now on the bus; those with the ids ``stored`` were before."""
-    publish(address, dispatch.messages(rows), stored, dispatch.on_stored)
+    """What was counted of what there is to read, whose messages are now on the bus; those with the ids ``stored`` were
+    before.
+
+    If that fails in a way that nobody foresaw, it is found out which messages it fails on: their events are dead
+    letters, and all others go on. A batch that is repeated would fail again, and hold up everybody. What was published
+    before it failed is published again with the same ids: it comes from messages before the first that fails.
+    """
+    dispatch, sent = make(), _Sent(Names(address.zone).live(""))
+    try:
+        publish(address, sent.noted(dispatch.messages(read(True))), stored, dispatch.on_stored)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+        failures = _failing(make, read)
+        first, dispatch = dispatch, make()
+        dispatch.follow(first, None if failures else error)
+        publish(address, sent.without(dispatch.messages(_replaced(read, failures))), stored, dispatch.on_stored)
     dispatch.finish()
     return frames.count_batch(dispatch.counts())
+
+
+class _Sent:
+    """How many messages were sent to clients that are there now: nobody notices if they are sent again."""
+
+    def __init__(self, live: str) -> None:
+        self._live = live
+        self._number = 0
+
+    def noted(self, messages: Iterable[Message]) -> Iterator[Message]:
+        for each in messages:
+            self._number += each.subject.startswith(self._live)
+            yield each
+
+    def without(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """The same messages once more, without those that were sent."""
+        for each in messages:
+            if self._number and each.subject.startswith(self._live):
+                self._number -= 1
+            else:
+                yield each
+
+
+def _failing(make: Callable[[], Dispatch], read: Reading) -> dict[int, Failure]:
+    """The messages that cannot be dispatched, by their place in the log. Nothing is published."""
+
+    def work(some: list[int]) -> None:
+        wanted = set(some)
+        deque(make().messages(each for each in read(False) if _place(each) in wanted), maxlen=0)
+
+    _, bad = largest_working([_place(each) for each in read(False)], work)
+    return {place: failure_of(error, _TASK) for place, error in bad}
+
+
+def _replaced(read: Reading, failures: Mapping[int, Failure]) -> Iterator[list[Row | Bad]]:
+    """All messages; the events of those that fail as what dead letters are made of."""
+    for each in read(False):
+        failure = failures.get(_place(each))
+        if failure is None:
+            yield each
+        else:
+            yield [failed_by(failure, row, row.original if isinstance(row, Bad) else row.data) for row in each]
+
+
+def _place(rows: Sequence[Row | Bad]) -> int:
+    return rows[0].pos // PLACES
 
 
 def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]]:
@@ -151,6 +217,13 @@ class Dispatch:
         if self._shaping is not None:
             yield from self._let_go(self._shaping.tick(self._clock), self._plan)
         yield from self._delivery.finish()
+
+    def follow(self, first: Dispatch, error: Exception | None) -> None:
+        """Take up what one was counting that failed on the same events, by an error that is nobody's own."""
+        if error is not None:
+            self._note(error, _TASK)
+        if self._measuring is not None and first._measuring is not None:
+            self._measuring.lots.add(first._measuring.lots)
 
     def finish(self) -> None:
         """When all messages are published: leave what is remembered to the next batch."""

@@ -31,6 +31,7 @@ from situ.pipeline.cutting import is_shaped
 from situ.pipeline.detecting import DetectBatch, SparkDetection
 from situ.pipeline.dispatch import dispatching
 from situ.pipeline.ends import Ends
+from situ.pipeline.looking_up import DETECT
 from situ.pipeline.offsets import Offset, last_batch, read_offset
 from situ.pipeline.planned_tables import check_tables
 from situ.pipeline.plans import current_version, load_plan
@@ -93,7 +94,7 @@ class SparkEngine:
         self._fused = fused
         self._on_batch = on_batch
         self._on_step = on_step
-        self._query = Query(self._begin)
+        self._query = Query(self._begin, name=QUERY, on_failure=lambda: self._count_failure(QUERY))
         self._purged = 0.0
         self._detection = SparkDetection(
             session,
@@ -105,6 +106,7 @@ class SparkEngine:
             partitions=partitions,
             on_batch=on_detect,
             on_step=on_detect_step,
+            on_failure=lambda: self._count_failure(DETECT),
         )
         self.totals = Totals()
         self._failures = FailureLog()
@@ -117,7 +119,6 @@ class SparkEngine:
         bus, names = shared_bus(self._address), Names(self._address.zone)
         check_checkpoint(self._checkpoint)
         adopt_log(bus, names, self._checkpoint)
-        recall(bus, names, self._checkpoint)
         check_tables(self._address, self._folder)
         version = current_version(self._address)
         last = bus.state(names.root_stream).last
@@ -129,7 +130,12 @@ class SparkEngine:
         self._warm_up()  # the query gets ready meanwhile
         self._query.await_first_look()
 
+    def _count_failure(self, query: str) -> None:
+        self.totals.failures[f"query {query}"] += 1
+
     def _begin(self) -> StreamingQuery:
+        # Also when it failed and begins again: those who get what is sent to them at once are to get it once.
+        recall(shared_bus(self._address), Names(self._address.zone), self._checkpoint)
         settings = self._settings
         stream = (
             self._session.readStream.format(BusSource.name())
@@ -185,7 +191,7 @@ class SparkEngine:
         self._detection.stop()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        self._query.begin_batch()
+        self._query.begin_batch(number)
         began = time.monotonic()
         self._on_step("offset")
         offset = read_offset(self._checkpoint, number)
@@ -200,7 +206,7 @@ class SparkEngine:
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")
-        self.totals.add(counts)
+        self.totals.add(counts, batch=number)
         for text in self._failures.texts(trace for each in counts for trace in each.traces):
             _log.error("%s", text)
         self.version, self.seq = offset.version, offset.seq

@@ -7,6 +7,7 @@ defaults for one machine and give way to the project's ``spark.conf``.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import stat
@@ -86,6 +87,8 @@ def open_session(
         reason = "no Java runtime was found, or it did not start" if _no_java(error) else str(error)
         raise SituError(NO_SPARK(reason=reason)) from error
     session.sparkContext.setLogLevel("ERROR")
+    # What a batch raises is told by whoever waits for its query, once.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     return session
 
 

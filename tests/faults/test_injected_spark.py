@@ -1,0 +1,259 @@
+"""What a run on Spark does is made to raise once, in whichever of its processes: the run is up, all is told once.
+
+Which handlers there are is read from the code: one that is new and not in these lists fails a test. The short version
+raises in each of them, the long one in every function that is passed at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import situ
+from situ.event.row import Row
+from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed, environment
+from tests.faults.raising import Raising
+from tests.guarded import FILES
+
+SITU = "defaults: {lateness: 100 ms, idle: 300 ms, install_timeout: 60 s}\n"
+POLICY = """policy intruder
+window 1 s
+concepts
+  person A (status = 'guest')
+  room R (security = 'restricted')
+conditions
+  A is inside R
+actions
+  alarm
+"""
+MOST = 2000
+TYPES = ("Sighting", "GuestAlone", "situ.situation.opened")
+_TRIES = 3
+"""Events that are published until somebody came by."""
+PROJECT = {
+    **{name: text for name, text in FILES.items() if name not in ("situ.yaml", "policies/unaccompanied-guest.dpl")},
+    "policies/intruder.dpl": POLICY,
+    "people.csv": "nr,role\n" + "".join(f"g{number},guest\n" for number in range(MOST)),
+    "actions.yaml": 'actions: {alarm: {publish: GuestAlone, data: {text: "{A} alone"}}}\n',
+    "clients/people.yaml": """
+        clients:
+          reader: {advertisements: {seen: {type: Sighting}}}
+          desk: {subscriptions: {all: {types: [Sighting, GuestAlone, situ.situation.opened], durable: true}}}
+        """,
+}
+
+SOURCE, DETECT_SOURCE = "situ.pipeline.source:BusStreamReader", "situ.pipeline.detect_source:DetectReader"
+ENGINE, DETECTION = "situ.pipeline.engine:SparkEngine", "situ.pipeline.detecting:SparkDetection"
+HOST = "situ.host.spark:HostedSpark"
+AT_START = (f"{SOURCE}.initialOffset", f"{DETECT_SOURCE}.initialOffset")
+"""What is only done when a run begins for the first time."""
+ROUNDS = (
+    # Beside the driver, in processes that Spark starts to ask what there is.
+    (f"{SOURCE}.latestOffset", f"{DETECT_SOURCE}.latestOffset"),
+    # In the driver.
+    (f"{ENGINE}._batch", f"{DETECTION}._tell"),
+    # In the workers: these begin the query again,
+    (f"{SOURCE}.read", "situ.pipeline.detect:work"),
+    # and after these the task goes on by itself.
+    ("situ.pipeline.sink:publish",),
+    ("situ.pipeline.decode:decode",),
+    ("situ.pipeline.dispatch:Dispatch.messages",),
+    ("situ.pipeline.deliver:Delivery.finish",),
+)
+"""Raised in together: one of the query of events, one of that of detection. Each time a query is begun again, Python
+processes of Spark are started, which takes seconds: all others are tried in the long version."""
+MORE_ROUNDS = (
+    (f"{HOST}._on_batch", "situ.pipeline.kept:ProgressStore.save"),
+    (f"{SOURCE}.partitions", f"{DETECT_SOURCE}.partitions"),
+    (f"{ENGINE}._start_detection", f"{DETECTION}._batch"),
+    (f"{ENGINE}._purge", f"{DETECTION}._begun"),
+    (f"{ENGINE}._publish", f"{DETECTION}._worked"),
+    ("situ.pipeline.carry:CarryStore.save", f"{DETECTION}._filled"),
+    ("situ.pipeline.counters:Totals.add", f"{DETECTION}._events_at"),
+    ("situ.pipeline.ends:Ends.add", f"{DETECTION}._former"),
+    ("situ.pipeline.query:Query.end_batch", f"{HOST}._on_detect"),
+    ("situ.pipeline.dispatch:dispatched", f"{DETECT_SOURCE}.read"),
+    ("situ.pipeline.dispatch:Dispatch.finish", "situ.pipeline.enrich:enrich"),
+    ("situ.pipeline.frames:count_batch", "situ.pipeline.enrich:every_bucket"),
+    ("situ.pipeline.plans:load_plan", "situ.pipeline.enrich:for_driver"),
+    ("situ.pipeline.offsets:read_offset", "situ.pipeline.detect:row_of"),
+    ("situ.pipeline.cutting:cut", "situ.pipeline.kept:StateStore.save_step"),
+    # The first begins the query again, and what is asked when it begins raises then.
+    (f"{SOURCE}.latestOffset", f"{SOURCE}.getDefaultReadLimit"),
+    (f"{DETECT_SOURCE}.latestOffset", f"{DETECT_SOURCE}.getDefaultReadLimit"),
+    (f"{SOURCE}.latestOffset", f"{ENGINE}._begin"),
+    (f"{DETECT_SOURCE}.latestOffset", f"{DETECTION}._begin"),
+)
+ELSEWHERE = {
+    f"{SOURCE}.stop": "the query has ended by then; Spark tells nobody what it raises",
+    f"{DETECT_SOURCE}.stop": "likewise",
+    f"{DETECT_SOURCE}._next": "is what latestOffset does",
+    f"{ENGINE}.start": "nothing runs yet; a run that cannot begin says why and ends",
+    f"{ENGINE}._warm_up": "nothing runs yet",
+    f"{ENGINE}._load_workers": "nothing runs yet, and it is on a thread of its own",
+    f"{ENGINE}._count_failure": "is called for failures",
+    f"{ENGINE}.wait": "asks how the queries are",
+    f"{ENGINE}.stop": "the run ends",
+    f"{DETECTION}.start": "is a part of _start_detection, or nothing runs yet",
+    f"{DETECTION}._prepare": "likewise",
+    f"{DETECTION}._inherit": "likewise",
+    f"{DETECTION}._settled": "likewise",
+    f"{DETECTION}._options": "is a part of _begin",
+    f"{DETECTION}.finish": "is done without Spark, before a run with another engine begins",
+    f"{DETECTION}._not_begun": "likewise",
+    f"{DETECTION}._worked_here": "likewise",
+    f"{DETECTION}.wait": "asks how the query is",
+    f"{DETECTION}.stop": "the run ends",
+    f"{DETECTION}._refuse": "is called for events that failed: test_injected_detection.py",
+    "situ.pipeline.sink:BusWriter.write": "is for jobs of one's own, which fail by themselves",
+    "situ.pipeline.detect:detecting_in": "makes the function that work is called by",
+    "situ.pipeline.detect:remembered_at": "is done before a run with another engine begins",
+    "situ.pipeline.detect:detections_in": "is a part of _batch",
+    "situ.pipeline.detect:stream_of": "is a part of work",
+    "situ.pipeline.enrich:for_buckets": "is a part of enrich, which isolates what fails there",
+    "situ.pipeline.dispatch:dispatching": "is for rows that pass through Spark, which no run has",
+}
+
+
+def places_in(module_name: str) -> list[str]:
+    """The functions of a module, and the methods of its classes."""
+    module = import_module(module_name)
+    found = []
+    for name, each in vars(module).items():
+        if getattr(each, "__module__", None) != module_name:
+            continue
+        if inspect.isfunction(each):
+            found.append(f"{module_name}:{name}")
+        elif inspect.isclass(each):
+            found += [f"{module_name}:{name}.{one}" for one, work in vars(each).items() if inspect.isfunction(work)]
+    return [each for each in found if "__" not in each]
+
+
+def test_every_handler_is_tried() -> None:
+    wanted = set()
+    for module in ("source", "detect_source", "engine", "detecting", "sink", "detect", "enrich", "dispatch"):
+        for place in places_in(f"situ.pipeline.{module}"):
+            _, _, name = place.partition(":")
+            owner, _, method = name.rpartition(".")
+            if place.startswith((f"{SOURCE}.", f"{DETECT_SOURCE}.", f"{ENGINE}.", f"{DETECTION}.")) or (
+                owner in ("", "BusWriter") and not method.startswith("_") and module not in ("engine", "detecting")
+            ):
+                wanted.add(place)
+    tried = {each for some in (AT_START, *ROUNDS, *MORE_ROUNDS) for each in some}
+    assert not wanted - tried - ELSEWHERE.keys(), "no failure is put into these"
+    assert not ELSEWHERE.keys() - wanted, "these are no more"
+    assert not tried & ELSEWHERE.keys()
+
+
+class Desk:
+    """A subscriber, and what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, str]] = []
+
+    async def follow(self, folder: Path) -> None:
+        async with situ.connect(folder, client="desk", timeout=PATIENCE) as node:
+            async for event in node.events(*TYPES, durable="all"):
+                self.got.append((event.type, str(event.id)))
+
+    async def has(self, type: str, number: int, at: Deployed, what: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while len({id for each, id in self.got if each == type}) < number:
+                assert at.alive, f"the run has ended: {what}"
+                await asyncio.sleep(0.02)
+
+
+async def try_each(at: Deployed, raising: Raising, rounds: Sequence[Sequence[str]]) -> tuple[int, list[str]]:
+    """Publish an event, raise somewhere, and so on; the number of events, and where nobody came by."""
+    desk, missed = Desk(), []
+    following = asyncio.create_task(desk.follow(at.folder))
+    number = 0
+    async with situ.connect(at.folder, client="reader", timeout=PATIENCE) as reader:
+        for places in ((), *rounds):
+            for each in places:
+                raising.arm(each)  # also one that was raised in before
+            for _ in range(_TRIES):
+                await (await reader.publish_event("Sighting", who=f"g{number}", at={"x": 1.0, "y": 1.0})).stored
+                number += 1
+                for type in TYPES:
+                    await desk.has(type, number, at, f"{', '.join(places)}: {type} {number}")
+                if all(map(raising.has_raised, places)):
+                    break
+            for each in places:
+                raising.disarm(each)
+            missed += [each for each in places if not raising.has_raised(each)]
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    twice = [each for each, often in Counter(desk.got).items() if often > 1]
+    assert not twice, "delivered more than once"
+    return number, missed
+
+
+def check_log(at: Deployed, number: int) -> None:
+    rows = at.root()
+    for type in TYPES:
+        found = Counter(_who(row) for row in rows if row.type == type)
+        assert found == {f"g{each}": 1 for each in range(number)}, type
+    assert not at.dead()
+
+
+def _who(row: Row) -> str:
+    data = json.loads(row.data)
+    if row.type == "Sighting":
+        return str(data["who"])
+    if row.type == "GuestAlone":
+        return str(data["text"].split()[0])
+    return next(str(each["id"]) for each in data["bindings"] if each["alias"] == "A")
+
+
+def status(at: Deployed) -> dict[str, Any]:
+    found = subprocess.run(
+        [sys.executable, "-m", "situ.cli.main", "status", "--json"],
+        cwd=at.folder,
+        env=environment(),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    told: dict[str, Any] = json.loads(found.stdout)
+    return told
+
+
+def go_on(folder: Path, rounds: Sequence[Sequence[str]]) -> None:
+    """A run in which all of these raise, one round after the other."""
+    tried = [each for some in (AT_START, *rounds) for each in some]
+    raising = Raising(folder / "raising", dict.fromkeys(tried), ROOT)
+    for each in AT_START:
+        raising.arm(each)
+    with deployed(folder / "guarded", engine="spark", situ=SITU, files=PROJECT, variables=raising.variables) as at:
+        number, missed = asyncio.run(try_each(at, raising, rounds))
+        assert not missed, "nobody came by there: nothing was tried"
+        check_log(at, number)
+        figures = status(at)["engines"]["spark"]
+        failures = Counter(figures["failures"])
+        # Each is told of: by the query that began again, or by the task that went on.
+        assert sum(failures.values()) == len(tried), failures
+        assert failures.keys() <= {"query events", "query detect", "task"}
+        assert figures["types"]["Sighting"] == number, "what is repeated is counted once"
+        for each in tried:
+            assert f"Raised: put in by a test: {each}\n" in at.log, "the traceback is in the log"
+        assert at.stop() == 0
+
+
+def test_handlers_of_every_process_raise_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    go_on(tmp_path, ROUNDS)
+
+
+@pytest.mark.soak
+def test_every_handler_raises_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    go_on(tmp_path, (*ROUNDS, *MORE_ROUNDS))
