@@ -20,10 +20,19 @@ from typing import Any
 import pytest
 
 import situ
+from situ.bus.blocking import BlockingBus
+from situ.event.message import Message, split_lines
 from situ.event.row import Row
+from situ.pipeline.counters import Counts, decode_counts
+from situ.pipeline.cutting import cut, read_part
+from situ.pipeline.offsets import Offset
+from situ.pipeline.source_options import SourceOptions
+from situ.subscription.model import Subscription
 from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed, environment
+from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising
 from tests.guarded import FILES
+from tests.zone import event, zone
 
 SITU = "defaults: {lateness: 100 ms, idle: 300 ms, install_timeout: 60 s}\n"
 POLICY = """policy intruder
@@ -257,3 +266,78 @@ def test_handlers_of_every_process_raise_once_and_the_run_goes_on(tmp_path: Path
 @pytest.mark.soak
 def test_every_handler_raises_once_and_the_run_goes_on(tmp_path: Path) -> None:
     go_on(tmp_path, (*ROUNDS, *MORE_ROUNDS))
+
+
+# ── a task that fails on one of its messages, again and again ──
+
+ALL = Subscription(client="board", name="all", types=("Reading",), durable=True)
+NOW = Subscription(client="desk", name="now", types=("Reading",))
+MESSAGES, MARKED, EACH = 9, 5, 3
+
+
+def sent_by_a_task(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, once: bool = False
+) -> tuple[Counter[str], Counter[str], list[dict[str, Any]], Counts]:
+    """What is delivered to those who wait and to those who are there, the dead letters, and what was counted."""
+    live: Counter[str] = Counter()
+    send = BlockingBus.send
+
+    def noted(self: BlockingBus, message: Message) -> None:
+        live.update(str(json.loads(line)["id"]) for line in split_lines(message.body))
+        send(self, message)
+
+    monkeypatch.setattr(BlockingBus, "send", noted)
+    with zone(folder, [ALL, NOW], situ="batch: {events: 4}\n") as at:
+        for number in range(MESSAGES):
+            some = range(number * EACH, number * EACH + EACH)
+            sensor = MARK if number == MARKED else "s"
+            at.send("press-1", [event(str(each), "Reading", {"sensor": sensor, "value": 1.0}) for each in some])
+        end = Offset(seq=MESSAGES, version=1, clock=1)
+        options = SourceOptions(
+            address=at.address, stream="IN", content="counts", checkpoint=folder / "at", partitions=1, max_events=1000
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            injection = inject(patch, place, once=once)
+            (part,) = cut(options, Offset(), end)
+            (batch,) = read_part(options, part)
+        assert injection.raised, "nothing was tried"
+        (counts,) = decode_counts(batch.column(0).to_pylist())
+        durable = Counter(row.id for rows in at.delivered().values() for row in rows)
+        assert max(Counter((row.client, row.seq) for row in at.root()).values()) == 1
+        return durable, live, at.dead(), counts
+
+
+@pytest.mark.parametrize("place", ["situ.bus.packing:pack_group", "situ.pipeline.deliver:Delivery.add@2"])
+def test_a_message_that_a_task_fails_on_is_left_out_and_all_others_are_delivered_once(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found out at once: a batch that is repeated would fail again, and hold up everybody."""
+    durable, live, letters, counts = sent_by_a_task(tmp_path, monkeypatch, place)
+    marked = {str(each) for each in range(MARKED * EACH, MARKED * EACH + EACH)}
+    others = {str(each) for each in range(MESSAGES * EACH)} - marked
+    assert durable == dict.fromkeys(others, 1)
+    assert live.keys() - marked == others
+    assert max(live.values()) == 1, "who is there gets it once"
+    assert all(MARK in each["original"] for each in letters)
+    assert {each["code"] for each in letters} == {"E705"}
+    assert len(letters) == EACH == counts.dead["E705"]
+    assert any("Unforeseen" in each for each in counts.traces)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "situ.pipeline.sink:publish",
+        "situ.bus.packing:pack_group",
+        "situ.bus.packing:pack_live",
+        "situ.pipeline.decode:decode",
+    ],
+)
+def test_what_fails_once_in_a_task_is_done_again_there(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable, live, letters, counts = sent_by_a_task(tmp_path, monkeypatch, place, once=True)
+    everything = {str(each): 1 for each in range(MESSAGES * EACH)}
+    assert (durable, live, letters) == (everything, everything, [])
+    assert counts.failures == {"task": 1}
+    assert counts.types == {"Reading": MESSAGES * EACH}

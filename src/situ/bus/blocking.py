@@ -152,7 +152,10 @@ class BlockingBus:
                 yield from chunk
         finally:
             if not self._closed:
-                self._call(end())
+                # Who gives up in the middle leaves this to the garbage collector, which may run on the loop's thread.
+                ending = asyncio.run_coroutine_threadsafe(end(), self._loop)
+                if threading.current_thread() is not self._thread:
+                    ending.result()
 
     def state(self, stream: str) -> StreamState:
         return self._call(self._bus.state(stream))

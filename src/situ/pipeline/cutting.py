@@ -7,7 +7,7 @@ sorted again; the root log, whose order is made, by position.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -192,8 +192,8 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
     else:
         plan = load_plan(options.address, part.version)
 
-        def read(bare: bool) -> Iterator[list[Row | Bad]]:
-            return decode(
+        def read(bare: bool) -> Generator[list[Row | Bad], None, None]:
+            yield from decode(
                 messages(),
                 plan,
                 part.highest,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ from situ.pipeline.sink import OnStored, publish
 from situ.pipeline.stamp import stamp
 from situ.subscription.routing import Routed
 
-Reading = Callable[[bool], Iterable[list[Row | Bad]]]
+Reading = Callable[[bool], Generator[list[Row | Bad], None, None]]
 """Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""
 _TASK = "task"
 _MOST_TRACES = 10
@@ -90,16 +91,22 @@ def dispatched(
     """
     dispatch, sent = make(), _Sent(Names(address.zone).live(""))
     try:
-        publish(address, sent.noted(dispatch.messages(read(True))), stored, dispatch.on_stored)
+        with closing(read(True)) as rows:
+            publish(address, sent.noted(dispatch.messages(rows)), stored, dispatch.on_stored)
     except Exception as error:
         if not is_of_event(error):
             raise
         failures = _failing(make, read)
         first, dispatch = dispatch, make()
         dispatch.follow(first, None if failures else error)
-        publish(address, sent.without(dispatch.messages(_replaced(read, failures))), stored, dispatch.on_stored)
+        with closing(read(False)) as rows:
+            publish(address, sent.without(dispatch.messages(_replaced(rows, failures))), stored, dispatch.on_stored)
     dispatch.finish()
     return frames.count_batch(dispatch.counts())
+
+
+class _HalfDone(Exception):
+    """Some of the deliveries of a message are among those to come: to begin with it again would repeat them."""
 
 
 class _Sent:
@@ -128,15 +135,20 @@ def _failing(make: Callable[[], Dispatch], read: Reading) -> dict[int, Failure]:
 
     def work(some: list[int]) -> None:
         wanted = set(some)
-        deque(make().messages(each for each in read(False) if _place(each) in wanted), maxlen=0)
+        with closing(read(False)) as rows:
+            deque(make().messages(each for each in rows if _place(each) in wanted), maxlen=0)
 
     _, bad = largest_working([_place(each) for each in read(False)], work)
-    return {place: failure_of(error, _TASK) for place, error in bad}
+    return {place: failure_of(_cause(error), _TASK) for place, error in bad}
 
 
-def _replaced(read: Reading, failures: Mapping[int, Failure]) -> Iterator[list[Row | Bad]]:
+def _cause(error: Exception) -> BaseException:
+    return (error.__cause__ or error) if isinstance(error, _HalfDone) else error
+
+
+def _replaced(rows: Iterable[list[Row | Bad]], failures: Mapping[int, Failure]) -> Iterator[list[Row | Bad]]:
     """All messages; the events of those that fail as what dead letters are made of."""
-    for each in read(False):
+    for each in rows:
         failure = failures.get(_place(each))
         if failure is None:
             yield each
@@ -221,7 +233,7 @@ class Dispatch:
     def follow(self, first: Dispatch, error: Exception | None) -> None:
         """Take up what one was counting that failed on the same events, by an error that is nobody's own."""
         if error is not None:
-            self._note(error, _TASK)
+            self._note(_cause(error), _TASK)
         if self._measuring is not None and first._measuring is not None:
             self._measuring.lots.add(first._measuring.lots)
 
@@ -349,7 +361,7 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - figures lack these
             self._note(error, "measure")
 
-    def _note(self, error: Exception, what: str) -> Failure:
+    def _note(self, error: BaseException, what: str) -> Failure:
         failure = failure_of(error, what)
         self._failures[what] += 1
         self._keep([failure.trace])
@@ -372,7 +384,7 @@ class Dispatch:
                 said = self._holding.word(rows, lines, self._plan, None, shape)
                 found = [each for one in said for each in self._add(one.rows, one.worded)]
         except Exception as error:
-            if not is_of_event(error):
+            if not is_of_event(error) or isinstance(error, _HalfDone):
                 raise
             if len(rows) > 1 and self._holding is None and not self._is_shaped:
                 for row, line in zip(rows, lines, strict=True):
@@ -406,7 +418,12 @@ class Dispatch:
         self._converted.update(worded.converted)
         self._groups.update([group for _, group, _ in worded.durable])
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
-        yield from self._delivery.add(rows, worded)
+        try:
+            yield from list(self._delivery.add(rows, worded))
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            raise _HalfDone from error
         if worded.bad and letters:
             self._failures["deliver dead letter"] += len(worded.bad)
             self._keep(row.trace for row in worded.bad)
