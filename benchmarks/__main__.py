@@ -82,7 +82,7 @@ def main() -> int:
     known = {scenario.name: scenario for scenario in SCENARIOS}
     if options.list:
         for scenario in SCENARIOS:
-            print(f"{scenario.name:24} {scenario.title}")
+            print(f"{scenario.name:26} {scenario.title}{f' (needs {scenario.needs})' if scenario.needs else ''}")
         return 0
     if unknown := [name for name in options.names if name not in known]:
         print(f"unknown: {', '.join(unknown)}; --list shows what there is", file=sys.stderr)

@@ -56,28 +56,28 @@ def _event(number: int, type: str, dice: random.Random) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def _bodies(types: int) -> list[bytes]:
+def _bodies(types: int, messages: int) -> list[bytes]:
     dice = random.Random(7)
     return [
         join_lines(_event(n, f"Seen{(message * PER_MESSAGE + n) % types}", dice) for n in range(PER_MESSAGE))
-        for message in range(MESSAGES)
+        for message in range(messages)
     ]
 
 
-def _intake(types: int) -> Callable[[], int]:
-    bodies = _bodies(types)
+def _intake(types: int, messages: int) -> Callable[[], int]:
+    bodies = _bodies(types, messages)
     intake = Intake(_types(types), extra="drop", ahead=AHEAD, limit=1 << 20)
 
     def work() -> int:
         for body in bodies:
             assert type(intake.decode(body, ORIGIN)[-1]) is Row
-        return MESSAGES * PER_MESSAGE
+        return messages * PER_MESSAGE
 
     return work
 
 
-def _reference() -> Callable[[], int]:
-    bodies = _bodies(1)[:8]
+def _reference(messages: int) -> Callable[[], int]:
+    bodies = _bodies(1, messages)
     data = EventData(_types(1))
 
     def work() -> int:
@@ -92,7 +92,7 @@ def _reference() -> Callable[[], int]:
     return work
 
 
-def _arrow(types: int) -> Callable[[], int]:
+def _arrow(types: int, messages: int) -> Callable[[], int]:
     """One read for each type in a message, with its schema; nothing checked beyond JSON types, no text made."""
     struct = pa.struct(list(arrow_schema(Struct("Seen", ATTRIBUTES), _types(1))))
     schema = pa.schema([*(pa.field(name, pa.string()) for name in ("specversion", "id", "source", "type")),
@@ -100,7 +100,7 @@ def _arrow(types: int) -> Callable[[], int]:
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = arrow_json.ReadOptions(use_threads=False)
     by_type: list[list[bytes]] = []
-    for body in _bodies(types):
+    for body in _bodies(types, messages):
         lines = body[2:-2].split(b",\n")
         groups: dict[bytes, list[bytes]] = {}
         for line in lines:
@@ -117,9 +117,9 @@ def _arrow(types: int) -> Callable[[], int]:
     return work
 
 
-def _lines() -> tuple[Callable[[], int], Callable[[], int]]:
+def _lines(messages: int) -> tuple[Callable[[], int], Callable[[], int]]:
     intake = Intake(_types(1), extra="drop", ahead=AHEAD, limit=1 << 20)
-    rows = [row for body in _bodies(1) for row in intake.decode(body, ORIGIN) if isinstance(row, Row)]
+    rows = [row for body in _bodies(1, messages) for row in intake.decode(body, ORIGIN) if isinstance(row, Row)]
     lines = [encode_row(row) for row in rows]
 
     def write() -> int:
@@ -136,15 +136,16 @@ def _lines() -> tuple[Callable[[], int], Callable[[], int]]:
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    write, read = _lines()
+    messages = bench.some(MESSAGES, 2)
+    write, read = _lines(messages)
     return [
         *(
-            Variant(name=f"intake, {count:,} types", work=_intake(count), point=float(count), series="intake")
+            Variant(name=f"intake, {count:,} types", work=_intake(count, messages), point=float(count), series="intake")
             for count in KINDS
         ),
-        Variant(name="reference decoders", work=_reference()),
-        Variant(name="Arrow's reader, 1 type", work=_arrow(1), point=1.0, series="Arrow's reader"),
-        Variant(name="Arrow's reader, 500 types", work=_arrow(500), point=500.0, series="Arrow's reader"),
+        Variant(name="reference decoders", work=_reference(bench.some(8, 1))),
+        Variant(name="Arrow's reader, 1 type", work=_arrow(1, messages), point=1.0, series="Arrow's reader"),
+        Variant(name="Arrow's reader, 500 types", work=_arrow(500, messages), point=500.0, series="Arrow's reader"),
         Variant(name="row to line", work=write),
         Variant(name="line to row", work=read),
     ]

@@ -27,8 +27,9 @@ Write = Callable[["DataFrame", int], None]
 class Marks:
     """The ends of the batches of one query."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, skipped: int) -> None:
         self._last = last
+        self._skipped = skipped
         self._ends: list[tuple[float, int]] = []
 
     def add(self, seq: int) -> None:
@@ -42,15 +43,15 @@ class Marks:
     def messages_a_second(self) -> float:
         """Over all batches but the first."""
         ends = self._ends
-        assert len(ends) > SKIPPED, f"{len(ends)} batches are too few to measure"
-        (start, first), (end, last) = ends[SKIPPED - 1], ends[-1]
+        assert len(ends) > self._skipped, f"{len(ends)} batches are too few to measure"
+        (start, first), (end, last) = ends[self._skipped - 1], ends[-1]
         return (last - first) / (end - start)
 
 
 def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> float:
     """Messages a second that the engine takes, with all it does with them."""
     zone = ingress.zone
-    marks = Marks(ingress.last)
+    marks = Marks(ingress.last, bench.some(SKIPPED, 1))
     engine = SparkEngine(
         bench.spark,
         zone.address,
@@ -71,7 +72,7 @@ def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write
     """Messages a second that a query takes which reads the same source, in the same batches, and does this to them."""
     zone, settings = ingress.zone, ingress.zone.deployment.settings
     checkpoint = bench.folder("checkpoint")
-    marks = Marks(ingress.last)
+    marks = Marks(ingress.last, bench.some(SKIPPED, 1))
     bench.spark.dataSource.register(BusSource)
     stream = (
         bench.spark.readStream.format(BusSource.name())

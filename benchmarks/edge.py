@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks.bench import Bench
 from benchmarks.clients import bare_consume, bare_publish, publish, subscribe
@@ -26,6 +27,11 @@ def project_files(*, situ: str = "", more: str = "") -> dict[str, str]:
     return {"situ.yaml": f"version: 1\nname: bench\n{situ}", "types/all.yaml": TYPES + more}
 
 
+def edge_run(bench: Bench) -> Path:
+    """The folder of a run of that project on the edge engine."""
+    return bench.share("edge", lambda: situ_run(bench.lasting_folder("edge"), project_files(), engine="edge")).folder
+
+
 def latencies(ages: list[float]) -> Taken:
     """Of events in milliseconds: the value is the 99th percentile."""
     ages = sorted(ages)
@@ -39,14 +45,12 @@ def latencies(ages: list[float]) -> Taken:
 
 
 def _throughput_variants(bench: Bench) -> list[Variant]:
-    count = bench.some(200_000, 10_000)
-    folder = bench.folder("edge")
-    bench.open(situ_run(folder, project_files(), engine="edge"))
-    server = bench.open(nats_server(bench.folder("nats")))
-    turns = iter(range(1_000))
+    count = bench.some(200_000, 1_000)
+    folder = edge_run(bench)
+    server = bench.share("nats", lambda: nats_server(bench.lasting_folder("nats")))
 
     def by_situ() -> Taken:
-        turn = next(turns)
+        turn = bench.number()
         common = {"folder": str(folder), "type": "Reading", "count": count}
         receiver = Client(subscribe, client=f"desk-{turn}", where="number >= 0", durable=True, **common)
         sender = Client(publish, client=f"press-{turn}", rate=0.0, **common)
@@ -72,15 +76,13 @@ def _throughput_verdicts(medians: dict[str, float]) -> list[Verdict]:
 
 
 def _latency_variants(bench: Bench) -> list[Variant]:
-    count = RATE * bench.some(15, 2)
-    folder = bench.folder("edge")
-    bench.open(situ_run(folder, project_files(), engine="edge"))
-    server = bench.open(nats_server(bench.folder("nats")))
-    turns = iter(range(1_000))
+    count = bench.some(15 * RATE, RATE // 4)
+    folder = edge_run(bench)
+    server = bench.share("nats", lambda: nats_server(bench.lasting_folder("nats")))
 
     def by_situ(*, durable: bool) -> Callable[[], Taken]:
         def work() -> Taken:
-            turn = next(turns)
+            turn = bench.number()
             common = {"folder": str(folder), "type": "Reading", "count": count}
             receiver = Client(subscribe, client=f"desk-{turn}", where="number >= 0", durable=durable, **common)
             sender = Client(publish, client=f"press-{turn}", rate=float(RATE), **common)

@@ -36,7 +36,7 @@ def scope() -> Scope:
     return event_scope(SIGHTING, units=UNITS)
 
 
-def sightings() -> list[dict[str, Any]]:
+def sightings(count: int) -> list[dict[str, Any]]:
     dice = random.Random(7)
     return [
         {
@@ -46,7 +46,7 @@ def sightings() -> list[dict[str, Any]]:
             "speed": dice.uniform(0, 3),
             **({"room": dice.choice(("hall", "lab", "vault"))} if dice.random() < 0.8 else {}),
         }
-        for _ in range(EVENTS)
+        for _ in range(count)
     ]
 
 
@@ -72,11 +72,11 @@ FILTERS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def _filter_variants(name: str) -> list[Variant]:
+def _filter_variants(bench: Bench, name: str) -> list[Variant]:
     text, by_hand = FILTERS[name]
     node = simplify(check_condition(text, scope()).tree())
     generated = compile_test(node, ("event", "data")).call
-    rows = sightings()
+    rows = sightings(bench.some(EVENTS, 500))
     envelope: dict[str, Any] = {}
     expected = [by_hand(envelope, row) for row in rows]
     assert [bool(generated(envelope, row)) for row in rows] == expected
@@ -86,7 +86,7 @@ def _filter_variants(name: str) -> list[Variant]:
         for _ in range(times):
             for row in rows:
                 function(envelope, row)
-        return EVENTS * times
+        return len(rows) * times
 
     return [
         Variant(name="generated Python", work=lambda: run(generated, 10)),
@@ -118,7 +118,7 @@ def _front_variants(bench: Bench) -> list[Variant]:
     def variant(size: int) -> Variant:
         text = _text_of(size)
         nodes = sum(1 for _ in walk(check_condition(text, known).tree()))
-        times = max(1, 1600 // size)
+        times = max(1, bench.some(1600, 100) // size)
 
         def work() -> int:
             for _ in range(times):
@@ -127,7 +127,7 @@ def _front_variants(bench: Bench) -> list[Variant]:
 
         return Variant(name=f"{nodes} nodes", work=work, point=float(nodes))
 
-    return [variant(size) for size in SIZES]
+    return [variant(size) for size in (SIZES[:2] if bench.quick else SIZES)]
 
 
 def _front_verdicts(medians: dict[str, float]) -> list[Verdict]:
@@ -159,7 +159,7 @@ SCENARIOS = [
             unit="events/s",
             about=f"`{text}` on {EVENTS:,} events: the function Situ generates, the same filter as a Python lambda, "
             "and the reference interpreter.",
-            variants=lambda bench, name=name: _filter_variants(name),  # type: ignore[misc]
+            variants=lambda bench, name=name: _filter_variants(bench, name),  # type: ignore[misc]
             judge=_filter_verdicts,
         )
         for name, (text, _) in FILTERS.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from benchmarks.bench import Bench
@@ -14,7 +13,7 @@ SIZES = (125, 250, 500, 1000)
 def make_folder(path: Path, size: int) -> Path:
     """``size`` event types, and ``size`` further files with functions and clients, each as long as a real one."""
     for name in ("types", "functions", "clients"):
-        (path / name).mkdir(parents=True)
+        (path / name).mkdir()
     (path / "situ.yaml").write_text(f"version: 1\nname: size-{size}\n")
     for start in range(0, size, 50):
         numbers = range(start, min(start + 50, size))
@@ -53,10 +52,9 @@ def _client(n: int, size: int) -> str:
 def _variants(bench: Bench) -> list[Variant]:
     from situ.project.check import check_folder
 
-    root = Path(tempfile.mkdtemp(prefix="situ-bench-"))
     variants = []
-    for size in SIZES:
-        folder = make_folder(root / str(size), size)
+    for size in (10, 20) if bench.quick else SIZES:
+        folder = make_folder(bench.folder("project"), size)
         checked = check_folder(folder, {})
         assert checked.deployment is not None, checked.problems[:3]
 

@@ -77,6 +77,10 @@ class Scenario:
     warm: bool = True
     """Run each variant once before measuring: caches filled, code compiled."""
     plot: Plot | None = None
+    spark: bool = False
+    """It uses the Spark session of the run; what is said here is held against what it does."""
+    needs: str = ""
+    """What it runs that no lock file has, and that is fetched when it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +118,9 @@ class Measured:
 def measure(scenario: Scenario, bench: Bench, *, say: Callable[[str], None] = lambda text: None) -> dict[str, object]:
     """Run a scenario and return its result as plain data."""
     described = machine()
-    with bench.scenario():
+    with bench.scenario(spark=scenario.spark):
         measured = _run(scenario, bench, say)
+        assert bench.used_spark == scenario.spark, f"{scenario.name} is declared with spark=True and uses no session"
     medians: dict[str, float] = {}
     for each in measured:
         medians |= each.medians()
@@ -135,6 +140,7 @@ def _run(scenario: Scenario, bench: Bench, say: Callable[[str], None]) -> list[M
     variants = scenario.variants(bench)
     repetitions = 1 if bench.quick else scenario.repetitions
     taken: dict[str, list[Taken]] = {variant.name: [] for variant in variants}
+    assert len(taken) == len(variants), f"variants of {scenario.name} have the same name: {[v.name for v in variants]}"
     if scenario.warm and not bench.quick:
         for variant in variants:
             variant.work()

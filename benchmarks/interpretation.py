@@ -102,7 +102,8 @@ def _decoded_verdicts(medians: dict[str, float]) -> list[Verdict]:
 def _stage_variants(bench: Bench) -> list[Variant]:
     variants: list[Variant] = []
     for form in FORMS:
-        for consumers, contexts in RATIOS if form in (FLAT, DEEP) else RATIOS[:1]:
+        ratios = RATIOS[:: bench.some(1, 4)]
+        for consumers, contexts in ratios if form in (FLAT, DEEP) else RATIOS[:1]:
             about = _about(form, consumers, contexts)
             variants.append(
                 Variant(name=f"{about}: {CONTENT}", work=_stages(bench, form, consumers, 1, mediated=False))
@@ -199,7 +200,7 @@ def context_of(rules: int, selectivity: float) -> tuple[Context, Struct]:
 
 def _rule_variants(bench: Bench) -> list[Variant]:
     variants: list[Variant] = []
-    for selectivity in SELECTIVITY:
+    for selectivity in SELECTIVITY[-1:] if bench.quick else SELECTIVITY:
         for rules in RULES[:2] if bench.quick else RULES:
             context, event = context_of(rules, selectivity)
             rounds = max(3, bench.some(1_000, 3) // max(1, rules // 100))
@@ -209,7 +210,7 @@ def _rule_variants(bench: Bench) -> list[Variant]:
                 variants.append(
                     Variant(name=f"{series}, {rules}", work=_timed(work, number), point=float(rules), series=series)
                 )
-    most = RULES[1] if bench.quick else RULES[-1]
+    most = RULES[0] if bench.quick else RULES[-1]
     made = {share: context_of(most, share) for share in SHARES}
     for what, make, number in ((RESOLVE, _resolve, 300), (GENERATE, _generate, 20)):
         works = {share: make(*context) for share, context in made.items()}

@@ -74,7 +74,10 @@ def _files(*, mediated: bool, situ: str = "") -> dict[str, str]:
 
 
 def publish(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: int, rate: float) -> None:
-    """Publish shipments, in the carrier's terms or in those of root."""
+    """Publish so many shipments, or as many as there is time for until told to end; in the carrier's terms or root's.
+
+    Says in the end how many there were.
+    """
 
     async def work() -> None:
         import situ
@@ -87,39 +90,46 @@ def publish(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: int,
             pipe.send("ready")
             await asyncio.to_thread(pipe.recv)
             began = time.monotonic()
-            async for number in paced(count, rate):
+            sent = 0
+            async for number in paced(count or sys.maxsize, rate):
+                if not count and pipe.poll():
+                    break
+                sent += 1
                 await node.publish_event(
                     type, number=number, sent=time.monotonic_ns(), distance=number / 8, weight=2.5, address=address
                 )
             await node.flush()
-            pipe.send({"begin": began, "end": time.monotonic()})
+            pipe.send({"begin": began, "end": time.monotonic(), "sent": sent})
 
     asyncio.run(work())
 
 
 def subscribe(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: int) -> None:
-    """Take shipments by a callback; tell when each came, and how old it was."""
+    """Take so many shipments by a callback, or as many as it is told; tell when each came, and how old it was."""
 
     async def work() -> None:
         import situ
 
         arrivals: list[tuple[int, int]] = []
         numbers: set[int] = set()
-        done = asyncio.Event()
+        wanted, done = count, asyncio.Event()
 
         def take(event: Any) -> None:
             arrivals.append((time.monotonic_ns(), event.data["sent"]))
             numbers.add(event.data["number"])
-            if len(numbers) == count:
+            if len(numbers) == wanted:
                 done.set()
 
         async with situ.connect(folder, client=client) as node:
             type, where = ("Delivery", "distance >= 0 yd") if mediated else ("Shipment", "distance >= 0 m")
-            wanted = await node.register_for_events(type, where=where, durable="bench")
-            await node.add_listener(wanted, take)
+            subscription = await node.register_for_events(type, where=where, durable="bench")
+            await node.add_listener(subscription, take)
             pipe.send("ready")
-            await done.wait()
-            assert len(arrivals) == count, "none twice"
+            if not count:
+                wanted = await asyncio.to_thread(pipe.recv)
+            if len(numbers) < wanted:
+                await done.wait()
+            assert len(arrivals) == wanted, "none twice"
             pipe.send({"end": time.monotonic(), "arrivals": arrivals})
 
     asyncio.run(work())
@@ -135,7 +145,7 @@ def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -
 
 
 def _throughput_variants(bench: Bench) -> list[Variant]:
-    count = bench.some(100_000, 5_000)
+    count = bench.some(100_000, 500)
 
     def exchanged(folder: Path, *, mediated: bool) -> Callable[[], Taken]:
         turns = iter(range(TURNS))
@@ -173,18 +183,20 @@ def _change_variants(bench: Bench) -> list[Variant]:
 
 def _changed(bench: Bench, folder: Path) -> Callable[[], Taken]:
     turns = iter(range(TURNS))
-    before, after = bench.some(5, 2), bench.some(15, 23)  # the command itself takes a while
+    before, after = bench.some(5, 2), bench.some(15, 2)
 
     def work() -> Taken:
         turn = next(turns)
-        receiver, sender = _pair(folder, turn, mediated=True, count=RATE * (before + after), rate=float(RATE))
+        receiver, sender = _pair(folder, turn, mediated=True, count=0, rate=float(RATE))
         try:
             receiver.hear()
             sender.hear()
             sender.say()
             time.sleep(before)
             changed = _change(folder, turn)
-            sender.hear()
+            time.sleep(after)
+            sender.say("end")
+            receiver.say(sender.hear()["sent"])
             arrivals = receiver.hear()["arrivals"]
         finally:
             sender.end()

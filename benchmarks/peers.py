@@ -34,12 +34,12 @@ def cache() -> Path:
     return found
 
 
-def from_maven(jars: Iterable[tuple[str, str]]) -> list[Path]:
+def from_maven(name: str, jars: Iterable[tuple[str, str]]) -> list[Path]:
     """Jars of Maven Central: where each lies there, and its SHA-256."""
-    return [_checked(cache() / path.rpartition("/")[2], digest, f"{CENTRAL}/{path}") for path, digest in jars]
+    return [_checked(name, cache() / path.rpartition("/")[2], digest, f"{CENTRAL}/{path}") for path, digest in jars]
 
 
-def _checked(file: Path, digest: str, url: str) -> Path:
+def _checked(name: str, file: Path, digest: str, url: str) -> Path:
     if not file.exists():
         beside = file.with_suffix(f".{os.getpid()}")
         try:
@@ -47,7 +47,7 @@ def _checked(file: Path, digest: str, url: str) -> Path:
                 shutil.copyfileobj(given, kept)
         except OSError as error:
             beside.unlink(missing_ok=True)
-            raise PeerMissing(f"cannot fetch {url}: {error}") from error
+            raise PeerMissing(f"cannot fetch {name}, {url}: {error}") from error
         beside.replace(file)
     check(file, digest)
     return file

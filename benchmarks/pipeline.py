@@ -19,7 +19,7 @@ SAME = "bare read, text, from_json, same columns"
 
 
 def _ingress(bench: Bench, full: int, quick: int) -> Ingress:
-    most = bench.some(200_000, 10_000)
+    most = bench.some(200_000, 2_000)
     files = project_files(situ=f"spark: {{max_events: {most}}}\n")
     zone = bench.open(open_zone(bench.folder("zone"), files, SUBSCRIPTIONS))
     return Ingress(zone, messages(), bench.some(full, quick) // PER_MESSAGE)
@@ -29,7 +29,7 @@ def _variants(bench: Bench) -> list[Variant]:
     from benchmarks import by_hand
     from benchmarks.draining import drain_by_engine, drain_by_query
 
-    ingress = _ingress(bench, 1_000_000, 120_000)
+    ingress = _ingress(bench, 1_000_000, 4_000)
     address = ingress.zone.address
     groups = {each.id: group_of(each) for each in SUBSCRIPTIONS}
     delivered: dict[str, Counter[str]] = {}
@@ -96,7 +96,7 @@ def _decode_variants(bench: Bench) -> list[Variant]:
     from benchmarks.by_hand import EVENT, WHOLE
     from situ.pipeline.source import BusSource
 
-    ingress = _ingress(bench, 400_000, 20_000)
+    ingress = _ingress(bench, 400_000, 2_000)
     ingress.fill(again=False)
     bench.spark.dataSource.register(BusSource)
 
@@ -134,8 +134,8 @@ def _decode_verdicts(medians: dict[str, float]) -> list[Verdict]:
 
 
 def _bus_variants(bench: Bench) -> list[Variant]:
-    together = _ingress(bench, 400_000, 20_000)
-    alone = Ingress(together.zone, messages(1), bench.some(20_000, 2_000))
+    together = _ingress(bench, 400_000, 2_000)
+    alone = Ingress(together.zone, messages(1), bench.some(20_000, 200))
 
     def store(ingress: Ingress) -> Callable[[], Taken]:
         def work() -> Taken:
@@ -177,6 +177,7 @@ SCENARIOS = [
         variants=_variants,
         judge=_verdicts,
         repetitions=3,
+        spark=True,
     ),
     Scenario(
         name="decode-spark",
@@ -189,6 +190,7 @@ SCENARIOS = [
         variants=_decode_variants,
         judge=_decode_verdicts,
         repetitions=5,
+        spark=True,
     ),
     Scenario(
         name="bus",

@@ -73,8 +73,9 @@ def _problem(world: World, standing: Standing) -> Problem:
 class _Negotiated:
     """A zone in which everything is decided, and then publishers change, one after the other."""
 
-    def __init__(self, zone: _Zone, *, plans: bool) -> None:
+    def __init__(self, zone: _Zone, updates: int, *, plans: bool) -> None:
         self._zone = zone
+        self._updates = updates
         self._plans = plans
         self._dice = random.Random(11)
 
@@ -109,7 +110,7 @@ class _Negotiated:
         standing, profiles, _, _ = self._begun
         taken: list[float] = []
         touched: list[float] = []
-        for _ in range(UPDATES):
+        for _ in range(self._updates):
             before = self._dice.choice(self._zone.world.profiles)[0]
             after = changed(self._dice, profiles[before.id])
             start = time.perf_counter()
@@ -210,16 +211,17 @@ def _negotiation_verdicts(medians: dict[str, float]) -> list[Verdict]:
 
 def _update_variants(bench: Bench) -> list[Variant]:
     expectations, profiles, types = _sizes(bench)
+    updates = bench.some(UPDATES, 50)
     variants = []
     for name in ("uniform", "Zipf"):
         for plans in (False, True):
             zone = _Zone(expectations, profiles, types, zipf=name == "Zipf")
             what = "states and plan" if plans else "states"
-            variants.append(Variant(name=f"{what}, {name}", work=_Negotiated(zone, plans=plans).update))
+            variants.append(Variant(name=f"{what}, {name}", work=_Negotiated(zone, updates, plans=plans).update))
     for share in (0.1, 0.3, 1.0) if not bench.quick else (0.5,):
         zone = _Zone(int(expectations * share), profiles, types, zipf=True)
         point = expectations * share
-        work = _Negotiated(zone, plans=True).update
+        work = _Negotiated(zone, updates, plans=True).update
         variants.append(Variant(name=f"{point:,.0f} expectations", work=work, point=point, series="Zipf"))
     return variants
 

@@ -76,7 +76,7 @@ def subscriber(pipe: Pipe, folder: str, count: int) -> None:
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    count = bench.some(200, 20)
+    count = bench.some(200, 5)
 
     def work() -> Taken:
         folder = bench.folder("advice")

@@ -12,14 +12,14 @@ GOALS = {"JSON lines": 300_000.0, "Arrow columns": 2_000_000.0}
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    building = example_building()
+    building, lasting = example_building(), timedelta(minutes=bench.some(10, 1))
 
     def lines() -> int:
-        run = simulate(building, seed=7, duration=timedelta(minutes=10))
+        run = simulate(building, seed=7, duration=lasting)
         return sum(chunk.count(b"\n") for chunk in run.json_lines())
 
     def columns() -> int:
-        run = simulate(building, seed=7, duration=timedelta(minutes=10))
+        run = simulate(building, seed=7, duration=lasting)
         return sum(batch.num_rows for batch in run.batches())
 
     return [Variant(name="JSON lines", work=lines), Variant(name="Arrow columns", work=columns)]

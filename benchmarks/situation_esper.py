@@ -48,6 +48,7 @@ _JARS = (
         "c214958b07816cb4412b30c7bdbd4308ffdc6ba2a83767b8f3a9229cbd9274d6",
     ),
 )
+NEEDS = "Esper 9.0.0"
 SITU, SITU_FILES = "Situ, from memory", "Situ, from files"
 ESPER, ESPER_TWO, ESPER_FILES = "Esper, from memory", "Esper, from memory, two engines", "Esper, from files"
 THESIS = "Esper, the queries of the thesis, from memory"
@@ -55,7 +56,7 @@ THESIS = "Esper, the queries of the thesis, from memory"
 
 def open_esper(bench: Bench, files: Files) -> JavaPeer:
     """A process with the recording in memory."""
-    path = compiled(("Recorded", "EsperPeer"), from_maven(_JARS), bench.folder("classes"))
+    path = compiled(("Recorded", "EsperPeer"), from_maven(NEEDS, _JARS), bench.folder("classes"))
     command = ["java", "-Xmx4g", "-XX:+UseParallelGC", "-cp", path, "EsperPeer", str(files.folder)]
     return bench.open(JavaPeer(command, bench.folder("esper") / "errors"))
 
@@ -135,5 +136,6 @@ SCENARIOS = [
         variants=_variants,
         judge=_judge,
         repetitions=5,
+        needs=NEEDS,
     ),
 ]

@@ -13,6 +13,7 @@ from benchmarks.situation_recorded import Files, record, write
 from benchmarks.situation_spark import PARTS, by_situ
 
 _VERSION = "2.3.0"
+NEEDS = f"apache-flink-libraries {_VERSION}"
 _WHEEL = f"apache_flink_libraries-{_VERSION}-py2.py3-none-any.whl"
 _DIGEST = "38ece876553286b3a285cf344c2d2038f8a7ca10da5df54d5107250386d64151"
 _OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
@@ -87,5 +88,7 @@ SCENARIOS = [
         variants=_variants,
         judge=_judge,
         repetitions=3,
+        spark=True,
+        needs=NEEDS,
     ),
 ]

@@ -240,9 +240,8 @@ def measured(bench: Bench, given: Path, way: Way, size: int, skipped: int) -> Ta
 
 def _variants(bench: Bench) -> list[Variant]:
     variants = []
-    for size, count, skipped in ((200_000, 5, 2), (1_000, 25, 8)):
+    for size, count, skipped in ((200_000, 5, 2), (1_000, 25, 8)) if not bench.quick else ((500, 3, 1),):
         given = bench.folder("rows")
-        size, count, skipped = bench.some(size, 1_000), bench.some(count, 3), bench.some(skipped, 1)
         write_batches(given, size, count)
         for name, way in WAYS.items():
             work = partial(measured, bench, given, way, size, skipped)
@@ -273,5 +272,6 @@ SCENARIOS = [
         judge=_judge,
         repetitions=3,
         warm=False,
+        spark=True,
     ),
 ]

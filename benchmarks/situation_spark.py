@@ -100,6 +100,7 @@ SCENARIOS = [
         variants=partial(_variants, people=20_000, batches=12, skipped=6, ways={GROUPS: grouped}),
         judge=partial(_judge, {GROUPS: 0.8}),
         repetitions=5,
+        spark=True,
     ),
     Scenario(
         name="situation-spark-joins",
@@ -115,5 +116,6 @@ SCENARIOS = [
         judge=partial(_judge, {JOINS: 10.0, CARE: None}),
         repetitions=3,
         warm=False,
+        spark=True,
     ),
 ]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
-
-import psutil
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from benchmarks.bench import Bench
 from benchmarks.clients import publish, subscribe
 from benchmarks.edge import latencies, project_files
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
-from benchmarks.running import Client, exchange, situ_run
+from benchmarks.running import Client, Run, exchange, situ_run
 
 RATES = (500, 2_000)
 HEAP = "Java, live"
+COLLECTIONS = "collections.log"
 _COLLECTION = re.compile(r"^\[([0-9]+)ms\].*Pause Full.* [0-9]+M->([0-9]+)M\(", re.MULTILINE)
 KINDS = {"situ": "driver", "java": "Java", "workers": "workers", "bus": "bus"}
-_COLLECT = 30.0
 _WARM = 0.3
 """The share of a run in which memory may grow: heaps and caches fill."""
 
@@ -30,21 +28,19 @@ def _name(rate: int) -> str:
 
 
 def _latency_variants(bench: Bench) -> list[Variant]:
-    folder = bench.folder("spark")
-    bench.open(situ_run(folder, project_files(), engine="spark"))
-    turns = iter(range(1_000))
+    folder = (_shared(bench) if bench.quick else bench.open(_run(bench.folder("spark")))).folder
 
     def exchanged(rate: int, seconds: int) -> Taken:
-        turn = next(turns)
+        turn = bench.number()
         common = {"folder": str(folder), "type": "Reading", "count": rate * seconds}
         receiver = Client(subscribe, client=f"desk-{turn}", where="number >= 0", durable=True, **common)
         sender = Client(publish, client=f"press-{turn}", rate=float(rate), **common)
         return latencies(exchange(receiver, sender)[0]["ages"])
 
     def work(rate: int) -> Callable[[], Taken]:
-        return lambda: exchanged(rate, bench.some(30, 5))
+        return lambda: exchanged(rate, bench.some(30, 1))
 
-    exchanged(RATES[0], bench.some(15, 3))  # Java compiles what is used most
+    exchanged(RATES[0], bench.some(15, 1))  # Java compiles what is used most
     return [Variant(name=_name(rate), work=work(rate)) for rate in RATES]
 
 
@@ -60,34 +56,44 @@ def _latency_verdicts(medians: dict[str, float]) -> list[Verdict]:
     ]
 
 
+def _run(folder: Path, options: str = "") -> AbstractContextManager[Run]:
+    return situ_run(folder, project_files(situ=options), engine="spark")
+
+
+def _collecting(folder: Path, every: int) -> AbstractContextManager[Run]:
+    """A run in which Java looks for garbage thoroughly so often, as it would by itself when its heap is full."""
+    log = f"spark.driver.extraJavaOptions: '-Xlog:gc:file={folder / COLLECTIONS}:timemillis'"
+    return _run(folder, f"spark: {{conf: {{{log}, spark.cleaner.periodicGC.interval: {every}s}}}}\n")
+
+
+def _shared(bench: Bench) -> Run:
+    """In a quick run both scenarios have the same: what takes longest is to start it."""
+    return bench.share("spark", lambda: _collecting(bench.lasting_folder("spark"), every=1))
+
+
 def _memory_variants(bench: Bench) -> list[Variant]:
-    rate, seconds = 2_000, bench.some(600, 30)
+    rate, seconds = 2_000, bench.some(600, 5)
 
     def work() -> Taken:
-        folder = bench.folder("spark")
         curves: dict[str, list[tuple[float, float]]] = {each: [] for each in KINDS.values()}
-        collections = folder / "collections.log"
-        options = f"spark: {{conf: {{spark.driver.extraJavaOptions: '-Xlog:gc:file={collections}:timemillis'}}}}\n"
-        with situ_run(folder, project_files(situ=options), engine="spark") as run:
-            common = {"folder": str(folder), "type": "Reading", "count": rate * seconds}
+        with nullcontext(_shared(bench)) if bench.quick else _collecting(bench.folder("spark"), every=30) as run:
+            common = {"folder": str(run.folder), "type": "Reading", "count": rate * seconds}
             receiver = Client(subscribe, client="desk", where="number >= 0", durable=True, **common)
             sender = Client(publish, client="press", rate=float(rate), **common)
             receiver.hear()
             sender.hear()
             sender.say()
-            began, at, collected = time.monotonic(), time.time(), 0.0
+            began, at = time.monotonic(), time.time()
             while (passed := time.monotonic() - began) < seconds:
-                if passed - collected > _COLLECT:
-                    collected = passed
-                    _collect(run.process.pid)
                 for kind, name in KINDS.items():
                     curves[name].append((passed / 60, run.figures["memory"].get(kind, 0) / 1e6))
-                time.sleep(2)
+                time.sleep(bench.some(2, 1))
             sender.hear()
             receiver.hear()
             for client in (sender, receiver):
                 client.end()
-        curves[HEAP] = _heap(collections.read_text(), at, seconds)
+        curves[HEAP] = _heap((run.folder / COLLECTIONS).read_text(), at, seconds)
+        assert curves[HEAP], "Java has never looked for garbage thoroughly"
         steady = {name: [each for each in points if each[0] > _WARM * seconds / 60] for name, points in curves.items()}
         growth = {f"{name}, MB/min": slope(points) for name, points in steady.items()}
         sizes = {f"{name}, MB": points[-1][1] if points else 0.0 for name, points in steady.items()}
@@ -95,14 +101,6 @@ def _memory_variants(bench: Bench) -> list[Variant]:
         return Taken(value=total, figures={**sizes, **growth}, curves=curves)
 
     return [Variant(name=f"{rate:,} events/s", work=work)]
-
-
-def _collect(pid: int) -> None:
-    """Have Java look for garbage thoroughly, as it would by itself when its heap is full."""
-    for process in psutil.Process(pid).children():
-        with suppress(psutil.NoSuchProcess):  # a worker that was not needed any more
-            if process.name() == "java":
-                subprocess.run(["jcmd", str(process.pid), "GC.run"], check=True, capture_output=True)
 
 
 def _heap(log: str, began: float, seconds: float) -> list[tuple[float, float]]:

@@ -73,7 +73,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 # What starts engines in processes of their own, one after the other.
-_STARTS_RUNS = ("tests/faults/", "tests/e2e/test_cli_run", "tests/e2e/test_cli_actions", "tests/e2e/test_cli_show")
+_STARTS_RUNS = (
+    "tests/faults/",
+    "tests/e2e/test_cli_run",
+    "tests/e2e/test_cli_actions",
+    "tests/e2e/test_cli_show",
+    "tests/integration/test_benchmarks.py",
+)
 _FIRST = {"spark": 0, "runs": 1}
 
 

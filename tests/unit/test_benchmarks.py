@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from benchmarks.__main__ import IMAGES, ORDER, PAGE, SCENARIOS
+from benchmarks.__main__ import IMAGES, ORDER, PAGE
 from benchmarks.bench import Bench
 from benchmarks.building_events import project_files
 from benchmarks.harness import RESULTS, Plot, Scenario, Taken, Variant, Verdict, measure
@@ -99,38 +97,6 @@ def test_the_page_is_that_of_the_results(tmp_path: Path) -> None:
     drawn = {path.name for path in (tmp_path / "images").glob("*.svg")}
     assert drawn == {path.name for path in IMAGES.glob("bench-*.svg")}
     assert {path.stem for path in RESULTS.glob("*.json")} <= set(ORDER)
-
-
-KNOWN = {each.name: each for each in SCENARIOS}
-
-IN_PROCESS = (
-    "expression-area",
-    "expression-optional",
-    "interpretation-decoded",
-    "situation-enrichment",
-    "situation-kernel",
-    "situation-kernel-window",
-    "situation-kernel-policies",
-    "visibility-compile",
-    "visibility-decision",
-    "visibility-at-work",
-    "quality-negotiation",
-)
-
-
-@pytest.mark.parametrize("name", IN_PROCESS)
-def test_a_scenario_runs_and_is_judged(name: str) -> None:
-    with Bench(quick=True) as bench:
-        result = measure(KNOWN[name], bench)
-    assert all(variant["median"] > 0 for variant in result["variants"])  # type: ignore[attr-defined]
-
-
-def test_rules_that_are_looked_up_stand_in_for_compiled_ones() -> None:
-    """What interpretation-stages and interpretation-spark compare with uses the engine's own stages."""
-    with Bench(quick=True) as bench, bench.scenario():
-        compared = [each for each in KNOWN["interpretation-stages"].variants(bench) if "looked up" in each.name]
-        assert compared
-        assert compared[0].work()
 
 
 def test_the_projects_of_the_pipeline_are_in_order(tmp_path: Path) -> None:
