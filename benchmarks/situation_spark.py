@@ -65,10 +65,10 @@ def _recorded(bench: Bench, people: int, batches: int) -> Files:
 
 
 def _variants(bench: Bench, people: int, batches: int, skipped: int, ways: dict[str, Written]) -> list[Variant]:
-    people, batches, skipped = bench.some(people, 300), bench.some(batches, 4), bench.some(skipped, 1)
+    people, batches, skipped = bench.some(people, 300), bench.some(batches, 2), bench.some(skipped, 1)
     files = _recorded(bench, people, batches)
     variants = [Variant(name=SITU, work=partial(by_situ, bench, files, skipped))]
-    for name, way in ways.items():
+    for name, way in list(ways.items())[:1] if bench.quick else ways.items():
         variants.append(Variant(name=name, work=partial(by_hand, bench, files, way, skipped)))
     return variants
 
@@ -76,6 +76,8 @@ def _variants(bench: Bench, people: int, batches: int, skipped: int, ways: dict[
 def _judge(goals: dict[str, float | None], medians: dict[str, float]) -> list[Verdict]:
     found = []
     for name, goal in goals.items():
+        if name not in medians:
+            continue
         ratio = medians[SITU] / medians[name]
         met = None if goal is None else ratio >= goal
         found.append(Verdict(what=f"Situ over {name}", value=ratio, goal=f"≥ {goal:g}×" if goal else "", met=met))
