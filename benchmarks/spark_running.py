@@ -68,7 +68,7 @@ def _collecting(folder: Path, every: int) -> AbstractContextManager[Run]:
 
 def _shared(bench: Bench) -> Run:
     """In a quick run both scenarios have the same: what takes longest is to start it."""
-    return bench.share("spark", lambda: _collecting(bench.lasting_folder("spark"), every=1))
+    return bench.share("spark", lambda: _collecting(bench.lasting_folder("spark"), every=2))
 
 
 def _memory_variants(bench: Bench) -> list[Variant]:
@@ -92,8 +92,9 @@ def _memory_variants(bench: Bench) -> list[Variant]:
             receiver.hear()
             for client in (sender, receiver):
                 client.end()
-        curves[HEAP] = _heap((run.folder / COLLECTIONS).read_text(), at, seconds)
-        assert curves[HEAP], "Java has never looked for garbage thoroughly"
+        log = (run.folder / COLLECTIONS).read_text()
+        assert _COLLECTION.search(log), "Java has never looked for garbage thoroughly"
+        curves[HEAP] = _heap(log, at, seconds)
         steady = {name: [each for each in points if each[0] > _WARM * seconds / 60] for name, points in curves.items()}
         growth = {f"{name}, MB/min": slope(points) for name, points in steady.items()}
         sizes = {f"{name}, MB": points[-1][1] if points else 0.0 for name, points in steady.items()}
