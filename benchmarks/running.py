@@ -25,7 +25,13 @@ from tests.project_files import write
 
 _START, _STOP = 240.0, 60.0
 _CLIENT = 240.0
-_LOADED = ["benchmarks.clients", "situ.edge.connecting"]
+_LOADED = [
+    "situ.edge.connecting",
+    "benchmarks.clients",
+    "benchmarks.interpretation_running",
+    "benchmarks.situation_latency",
+    "benchmarks.quality_advice",
+]
 Pipe = Connection
 
 
