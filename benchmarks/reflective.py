@@ -80,13 +80,17 @@ def dispatching(address: Address, version: int) -> Callable[[Iterable[pa.RecordB
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from situ.pipeline import frames
-        from situ.pipeline.dispatch import Dispatch, dispatched
+        from situ.pipeline.dispatch import Dispatch
         from situ.pipeline.plans import load_plan
+        from situ.pipeline.sink import publish
 
         plan = _plans.get((address, version))
         if plan is None:
             plan = _plans[address, version] = reflective(load_plan(address, version))
-        yield dispatched(address, Dispatch(plan, 0), frames.rows_of(batches), ())
+        dispatch = Dispatch(plan, 0)
+        publish(address, dispatch.messages(frames.rows_of(batches)), (), dispatch.on_stored)
+        dispatch.finish()
+        yield frames.count_batch(dispatch.counts())
 
     return run
 
