@@ -36,6 +36,8 @@ class World:
         self.publishers = {f"p{number}": chance.choice(self.types) for number in range(chance.randint(1, 4))}
         self.in_modes = {each for each in self.publishers if chance.random() < 0.25}
         self.own = {each: chance.choice((0.0, 2.0, 5.0)) for each in self.publishers}
+        self.asked: dict[str, float] = {}
+        """Publisher → the rate that it was last advised to have."""
         self.price = {each: chance.choice((0.25, 0.5, 1.0, 2.0)) for each in self.publishers}
         names = tuple(NAMED)
         self.strategies = {
@@ -67,23 +69,15 @@ class World:
         return Profile(publisher=publisher, type=type, capabilities={"rate": rate})
 
     def follow(self, host: Host, advice: Advice) -> None:
-        """Publishers do as they are told, some of them only when they are told again."""
+        """Publishers do as they are told."""
         client = advice.profile.partition("/")[0]
         if advice.kind == "withdraw":
             return
         if advice.kind == "raise":
             host.later(Answered(client=client, advice=advice.id, verdict="accepted"))
         values = {id: float(value) for id, value in advice.values.items()}
-        host.later(
-            Revising(
-                ticket=0,
-                client=client,
-                id=advice.profile,
-                values=values,
-                mode=advice.mode or None,
-                version=1_000_000 + advice.number,
-            )
-        )
+        self.asked[client] = values.get("rate", 0.0)
+        host.later(Revising(ticket=0, client=client, id=advice.profile, values=values, mode=advice.mode or None))
 
     def happen(self, number: int) -> None:
         chance, host = self.chance, self.host
@@ -97,18 +91,21 @@ class World:
             case "own":
                 free = sorted(self.publishers.keys() - self.in_modes)
                 if free:
-                    each = chance.choice(free)
-                    self.own[each] = chance.choice((0.0, 1.0, 4.0, 7.0))
-                    id = f"{each}/{self.publishers[each]}"
-                    host.give(
-                        Revising(
-                            ticket=0, client=each, id=id, values={"rate": self.own[each]}, version=2_000_000 + number
-                        )
-                    )
+                    self.change(chance.choice(free), chance.choice((0.0, 1.0, 4.0, 7.0)))
             case "again":
                 host.start_again()
             case _:
                 host.pass_time(chance.choice((0.5, 2.0, 61.0, 200.0)))
+
+    def change(self, publisher: str, rate: float) -> None:
+        """A publisher does something else by itself."""
+        id = f"{publisher}/{self.publishers[publisher]}"
+        now = self.host.state.profiles[id].profile.capabilities["rate"].cv
+        if now < self.asked.get(publisher, 0.0) <= rate:
+            return  # who comes to do at least what it was advised to is taken to follow that
+        taken = self.host.call(Revising, client=publisher, id=id, values={"rate": rate})
+        assert isinstance(taken, Profile), taken
+        self.own[publisher] = rate
 
     # ── the reference ──
 
@@ -215,7 +212,7 @@ def test_needs_one_after_the_other_share_one_budget(name: str) -> None:
         if advice.kind == "raise":
             host.later(Answered(client="p", advice=advice.id, verdict="accepted"))
         values = {id: float(value) for id, value in advice.values.items()}
-        host.later(Revising(ticket=0, client="p", id="p/a", values=values, version=1000 + advice.number))
+        host.later(Revising(ticket=0, client="p", id="p/a", values=values))
 
     host.on_advice = follow
     host.call(Providing, client="p", profile=profile)
