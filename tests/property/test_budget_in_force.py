@@ -246,3 +246,47 @@ def test_what_somebody_gives_back_goes_to_who_waits_elsewhere() -> None:
     host.call(Revoking, client="desk", id="desk/one")
     host.pass_time(200)
     assert ("q/b", "raise") in [(each.profile, each.kind) for each in host.of(Advice)]
+
+
+# ── what is dearer, cheaper or not needed any more ──
+
+
+def linear(publisher: str, own: float, price: float = 1.0) -> Profile:
+    cost = Points(points=((0.0, 0.0), (60.0, 60.0 * price)))
+    return Profile(publisher=publisher, type="a", capabilities={"rate": can("rate", 0, 60, own, cost)})
+
+
+def sharing(name: str, *profiles: Profile) -> Host:
+    """A budget of 10; all publishers are there for all, and do nothing about advice."""
+    subscriptions = ("desk/1", "desk/2")
+    host = Host(
+        quality=Quality(strategies={"default": Strategy(name=name, budget=10.0, weight=0.0)}),
+        relevance=Relevance(
+            pools={each.id: "a" for each in profiles}, relevant={each: frozenset({"a"}) for each in subscriptions}
+        ),
+    ).start()
+    for each in profiles:
+        host.call(Providing, client=each.publisher, profile=each)
+    return host
+
+
+def revise(host: Host, publisher: str, rate: float) -> None:
+    taken = host.call(Revising, client=publisher, id=f"{publisher}/a", values={"rate": rate})
+    assert isinstance(taken, Profile), taken
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_who_does_less_by_itself_is_not_advised_beyond_the_budget(name: str) -> None:
+    host = sharing(name, linear("p", own=7, price=2))
+    host.call(Registering, client="desk", expectation=expects("desk/e", "desk/1", rate=(10, 60)))
+    revise(host, "p", 10.0)
+    host.pass_time(5)
+    assert host.last("desk/e").state == "satisfied"
+    told = len(host.of(Advice))
+    revise(host, "p", 0.0)  # to do 10 costs 20 more than that
+    host.pass_time(1000)
+    assert [each.kind for each in host.of(Advice)[told:]] == []
+    assert host.last("desk/e").why == "declined"
+    revise(host, "p", 6.0)  # and 8 more than that
+    host.pass_time(5)
+    assert [(each.kind, dict(each.values)) for each in host.of(Advice)[told:]][:1] == [("raise", {"rate": 10.0})]

@@ -7,12 +7,13 @@ hangs together.
 
 A budget is for all that is in force by advice, against what publishers did by themselves: what was followed long ago
 counts as what is decided now. A plan gets what is left of it.
+What is still to be done and has become too dear is decided on again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -29,6 +30,7 @@ from situ.quality.work import Work
 
 def decide(state: State, work: Work) -> None:
     """Decide on all that are touched and could be satisfied."""
+    _take_back_what_is_too_dear(state, work)
     undecided = {id for id in _considered(state, work) if _is_open(state, work, id)}
     for strategy, ids in _by_strategy(state, undecided):
         problem = _problem(state, strategy, ids)
@@ -196,6 +198,34 @@ def _in_force(state: State, strategy: Strategy, anew: Mapping[str, Profile]) -> 
             continue
         target = STAY if id in anew else outstanding(state, known)
         yield from terms_from(ledger.baseline, ledger.mode, profile, target, state.actions)
+
+
+def _take_back_what_is_too_dear(state: State, work: Work) -> None:
+    """Who does less by itself than when it was decided what it is to do has further to go, which costs more."""
+    if all(each.budget is None for each in state.quality.strategies.values()):
+        return
+    for id in sorted(work.profiles & state.profiles.keys()):
+        known = state.profiles[id]
+        if known.effective is None or not outstanding(state, known):
+            continue
+        if any(_is_overdrawn(state, each) for each in _advised_by(state, known)):
+            _take_back(state, work, known, known.ledger.claims.keys())
+
+
+def _take_back(state: State, work: Work, known: Known, claimants: Set[str]) -> None:
+    """Nothing more is to be done by a profile for these than it does."""
+    assert known.effective is not None
+    now = known.effective.current()
+    for id in [each for each in known.ledger.claims if each in claimants and not state.meets(each, now)]:
+        known.ledger.release(id)
+        state.claimed[id].discard(known.profile.id)
+        work.expectations.add(id)
+        work.advise.add(known.profile.id)
+        work.keep_profile(known.profile.id)
+
+
+def _is_overdrawn(state: State, strategy: Strategy) -> bool:
+    return strategy.budget is not None and math.fsum(_in_force(state, strategy, {})) > strategy.budget
 
 
 def _advised_by(state: State, known: Known) -> list[Strategy]:
