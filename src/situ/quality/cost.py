@@ -93,4 +93,22 @@ class Table:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A cost that does not fall below a number."""
+
+    cost: Cost
+    least: float
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return self.cost.knots
+
+    def at(self, value: float) -> float:
+        return max(self.cost.at(value), self.least)
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        return AtLeast(self.cost.moved(factor, offset), self.least)
+
+
 FREE = Constant()

@@ -6,8 +6,8 @@ expectation at a time and goes on from the plan so far; other strategies weigh a
 hangs together.
 
 A budget is for all that is in force by advice, against what publishers did by themselves: what was followed long ago
-counts as what is decided now. A plan gets what is left of it.
-What is still to be done and has become too dear is decided on again.
+counts as what is decided now. A plan gets what is left of it, and has to do with that as it is carried out: what it
+would save for nobody's sake nobody does. What is still to be done and has become too dear is decided on again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from situ.quality.declared import DEFAULT, PARETO, Strategy
 from situ.quality.ledger import improves
 from situ.quality.matching import State as Standing
-from situ.quality.operating import terms_from
+from situ.quality.operating import terms_between, terms_from, without_savings
 from situ.quality.presence import release
 from situ.quality.problem import STAY, Plan, Problem, Target, point_at
 from situ.quality.profile import Profile
@@ -34,7 +34,7 @@ def decide(state: State, work: Work) -> None:
     undecided = {id for id in _considered(state, work) if _is_open(state, work, id)}
     for strategy, ids in _by_strategy(state, undecided):
         problem = _problem(state, strategy, ids)
-        _adopt(state, work, problem, state.decide(problem), ids)
+        _adopt(state, work, problem, _plan(state, problem), ids)
 
 
 def _considered(state: State, work: Work) -> set[str]:
@@ -239,6 +239,25 @@ def _advised_by(state: State, known: Known) -> list[Strategy]:
 
 
 # ── what was decided ──
+
+
+def _plan(state: State, problem: Problem) -> Plan:
+    """A plan within the budget, as it is carried out. One that is so only by what it saves for nobody's sake is made
+    again, with nothing to save."""
+    plan = state.decide(problem)
+    budget = problem.strategy.budget
+    if budget is None or not plan.for_nobody or math.fsum(_done(problem, plan)) <= budget:
+        return plan
+    return state.decide(replace(problem, profiles={id: without_savings(each) for id, each in problem.profiles.items()}))
+
+
+def _done(problem: Problem, plan: Plan) -> Iterator[float]:
+    """The summands of what a plan costs, apart from what it does for nobody."""
+    for id, target in plan.targets.items():
+        idle = plan.for_nobody.get(id, STAY)
+        values = {each: value for each, value in target.values.items() if each not in idle.values}
+        done = Target(values=MappingProxyType(values), mode="" if idle.mode else target.mode)
+        yield from terms_between(problem.profiles[id], done, problem.actions, problem.start.get(id, STAY))
 
 
 def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: set[str]) -> None:

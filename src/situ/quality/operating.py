@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from situ.quality.actions import Actions
-from situ.quality.cost import UNAFFORDABLE, Constant, Cost, Points
+from situ.quality.cost import UNAFFORDABLE, AtLeast, Constant, Cost, Points
 from situ.quality.problem import STAY, Target
 from situ.quality.profile import Capability, Profile
 
@@ -69,6 +70,20 @@ def terms_from(
     at = target.mode or profile.mode
     if mode and at != mode and any(each.name == mode for each in profile.modes):
         yield from terms_of_mode(replace(profile, mode=mode), at, actions)
+
+
+def without_savings(profile: Profile) -> Profile:
+    """The same profile, where nothing costs less than what it does now."""
+    capabilities = {id: each if _never_falls(each) else _no_cheaper(each) for id, each in profile.capabilities.items()}
+    modes = profile.modes
+    if modes:
+        now = profile.mode_named(profile.mode).cost
+        modes = tuple(replace(each, cost=max(each.cost, now)) for each in modes)
+    return replace(profile, capabilities=MappingProxyType(capabilities), modes=modes)
+
+
+def _no_cheaper(capability: Capability) -> Capability:
+    return replace(capability, cost=AtLeast(capability.cost, capability.cost.at(capability.cv)))
 
 
 def cheapest(capability: Capability, floor: float, actions: Actions) -> float:
