@@ -320,3 +320,16 @@ def test_nothing_is_paid_with_what_a_better_value_would_save(name: str) -> None:
     host.call(Registering, client="desk", expectation=expects("desk/e", "desk/1", rate=(13, 60)))
     assert host.of(Advice) == []
     assert host.last("desk/e").why == "declined"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_still_to_be_done_for_who_needs_it_no_more_counts_or_is_taken_back(name: str) -> None:
+    host = sharing(name, linear("p", own=0), linear("q", own=0, price=2))
+    host.call(Registering, client="desk", expectation=expects("desk/e1", "desk/1", rate=(10, 60)))
+    assert [each.profile for each in host.of(Advice)] == ["p/a"]
+    revise(host, "q", 10.0)
+    host.pass_time(2)
+    assert host.last("desk/e1").state == "satisfied"
+    host.call(Registering, client="desk", expectation=expects("desk/e2", "desk/2", rate=(15, 60)))
+    asked = {each.profile: each.kind for each in host.of(Advice)}
+    assert [id for id, kind in asked.items() if kind == "raise"] in (["p/a"], ["q/a"])

@@ -267,6 +267,8 @@ def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: se
             if expectation.id not in plan.adopted and state.standing.state(expectation.id) is Standing.SATISFIABLE:
                 release(state, work, expectation.id)
                 undecided.add(expectation.id)
+        if problem.strategy.budget is not None:
+            _take_back_what_is_not_waited_for(state, work, problem)
     undecided |= _lost(state, work, problem, plan)
     for id in undecided | plan.adopted.keys():
         held = state.expectations[id]
@@ -285,6 +287,15 @@ def _adopt(state: State, work: Work, problem: Problem, plan: Plan, undecided: se
             state.claimed.setdefault(id, set()).add(claim.profile)
             work.advise.add(claim.profile)
             work.keep_profile(claim.profile)
+
+
+def _take_back_what_is_not_waited_for(state: State, work: Work, problem: Problem) -> None:
+    """Who got elsewhere what it needs is in no plan for all: what was still to be done for it is not paid for."""
+    for id in problem.profiles:
+        known = state.profiles[id]
+        satisfied = {each for each in known.ledger.claims if state.standing.state(each) is Standing.SATISFIED}
+        if satisfied:
+            _take_back(state, work, known, satisfied)
 
 
 def _lost(state: State, work: Work, problem: Problem, plan: Plan) -> set[str]:
